@@ -1,6 +1,6 @@
 # make app    start the app on the demo data (first start: venv, install, index)
 # make test   run the tests            make check   lint, types and tests
-# make quick  lint, types and the fast tests, in a minute
+# make quick  lint, types and the fast tests, in half a minute
 # make coverage   every test, with a gate on what they cover
 # make smoke  start it twice as a newcomer would, and on a busy port
 # make docs   build the API documentation into build/api
@@ -11,6 +11,8 @@ PORT   ?= 8501
 LLM_PORT ?= 8012
 RAGFILTER_DATA_DIR ?= workspace
 export RAGFILTER_DATA_DIR
+# Workers and the processes they start would otherwise compile a thousand modules each time.
+export PYTHONDONTWRITEBYTECODE :=
 BIN    := $(VENV)/bin
 # Whole files to a worker, since a file shares what it opens; in the order of conftest.py. Three, since
 # tests that drive a browser or a process wait half of their time.
@@ -32,12 +34,12 @@ local-llm: $(VENV)/.llm
 test: $(VENV)/.dev
 	$(PYTEST) $(ARGS)
 
-# Beside each other: mypy has one core, and the tests wait now and then.
+# Beside each other. Two workers, since each imports all tests.
 quick: $(VENV)/.dev
 	@$(MAKE) --no-print-directory -j 2 lint fast
 
 fast: $(VENV)/.dev
-	$(PYTEST) -q -m "not slow"
+	$(PYTEST) -n 2 -q -m "not slow"
 
 # A run of its own: tracing every line makes the suite slower.
 coverage: $(VENV)/.dev

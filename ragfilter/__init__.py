@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.api import measure, read_labels, tune
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
+    from ragfilter.library.tracing import trace
     from ragfilter.library.workspace import open_workspace
     from ragfilter.model import Chunk, Cut, Hit, User
     from ragfilter.settings.schema import Settings
@@ -36,6 +37,7 @@ __all__ = [
     "measure",
     "open_workspace",
     "read_labels",
+    "trace",
     "tune",
 ]
 
@@ -52,6 +54,7 @@ _PLACES = {
     "measure": "evaluate.api.measure",
     "open_workspace": "library.workspace.open_workspace",
     "read_labels": "evaluate.api.read_labels",
+    "trace": "library.tracing.trace",
     "tune": "evaluate.api.tune",
 }
 """Where each name is, so that importing the package loads nothing."""

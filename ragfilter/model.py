@@ -6,7 +6,7 @@ A query is gathered into a `Pool` (effects). The pool is replayed into a `PoolRe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any, Literal, NamedTuple
@@ -21,7 +21,7 @@ Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incompl
 """``incomplete_collection``: what is kept may lack the best chunks, for they cannot be found."""
 LayerName = str
 """The name of a layer of `ragfilter.layers.registry`."""
-PendingKind = Literal["rerank", "judge"]
+PendingKind = Literal["rerank", "judge", "prune"]
 
 
 MOST_LEVEL = 2**63 - 1
@@ -137,7 +137,9 @@ class Hit:
     chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
     ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
     1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
-    0..1, higher is better. `doc` is the object that a caller passed, None for a hit of a search.
+    0..1, higher is better. `contributions` is what each piece of the text adds to the answer, 0..1,
+    as a pruner says; `struck` are the spans of the text that the context leaves out, in order.
+    `doc` is the object that a caller passed, None for a hit of a search.
     """
 
     chunk: Chunk
@@ -145,6 +147,8 @@ class Hit:
     rank: int
     found_by: str = "query"
     rerank_score: float | None = None
+    contributions: tuple[float, ...] | None = field(default=None, repr=False)
+    struck: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     doc: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -226,7 +230,8 @@ class Pool:
     expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
-    `embedder` names the embedding model, where it is known.
+    `embedder` names the embedding model, where it is known. `ordered`: the rerank scores are of no
+    known scale, so that they only give an order.
     `source_pattern` is the one that the search was limited to. `exhaustive` says that the pool
     holds all chunks that the user may see. `incomplete` says why the collection itself may lack
     chunks, and is empty if it is whole. `warnings` say what looked wrong in scores and documents
@@ -244,6 +249,7 @@ class Pool:
     references: tuple[Chunk, ...] = field(default=(), repr=False)
     failures: tuple[Failure, ...] = ()
     reranker: str = ""
+    ordered: bool = False
     embedder: str = ""
     source_pattern: str = ""
     exhaustive: bool = False
@@ -261,6 +267,12 @@ class Pending:
     layer: LayerName
     chunk_ids: tuple[str, ...]
     why: str
+
+
+def undecided(needs: Iterable[Pending]) -> bool:
+    """Whether what is lacking may change which chunks are kept. What sentences contribute only
+    changes what of them is sent."""
+    return any(need.kind != "prune" for need in needs)
 
 
 class Decision(NamedTuple):
@@ -380,7 +392,29 @@ class Widening:
     widths: tuple[Width, ...]
 
 
-Detail = Rounds | CutoffDetail | JudgeDetail | Widening | None
+@dataclass(frozen=True, slots=True)
+class PrunedPiece:
+    """A piece ``text[start:end]`` of a kept chunk, what it contributes, and whether it is left out
+    of the context."""
+
+    start: int
+    end: int
+    value: float
+    struck: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """The limit that pieces had to reach, and those of every chunk that was pruned, by its id.
+    `before` and `after` are the tokens of all chunks in the prompt."""
+
+    limit: float
+    pieces: Mapping[str, tuple[PrunedPiece, ...]] = field(repr=False, hash=False)
+    before: int
+    after: int
+
+
+Detail = Rounds | CutoffDetail | JudgeDetail | Widening | Pruning | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -144,6 +144,29 @@ class Reranker(Protocol):
 
     def score(self, query: str, texts: list[str], /) -> Iterable[float]:
         """One score per text. Raises ModelError."""
+        ...
+
+
+class PrunePassage(NamedTuple):
+    """A chunk as a pruner reads it: its title, and its text in pieces (sentences, headings, tables,
+    lists, code), in order."""
+
+    title: str
+    pieces: tuple[str, ...]
+
+
+@runtime_checkable
+class Pruner(Protocol):
+    """Says what each piece of a text contributes to the answer of a query, from 0 for nothing to
+    1. What it says of a passage must depend on nothing but the query and that passage."""
+
+    @property
+    def name(self) -> str: ...
+
+    def contributions(
+        self, query: str, passages: Sequence[PrunePassage], /
+    ) -> Sequence[Sequence[float]]:
+        """One value for each piece of each passage. Raises ModelError."""
         ...
 
 

@@ -26,7 +26,7 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import Judgements
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
-from ragfilter.protocols import Reranker, Texts
+from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
+    from ragfilter.models.http_reranker import RerankEndpoint
     from ragfilter.models.openai_embedder import OpenAIEmbedder
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
@@ -84,7 +85,7 @@ class Workbench:
         """
         with ExitStack() as closing:
             closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
-            workspace = closing.enter_context(_open_workspace(deployment, kind))
+            workspace = closing.enter_context(open_workspace_of(deployment, kind))
             # Now, so that a database that does not answer is told once.
             workspace.pg()
             chat = chat_of(deployment)
@@ -258,12 +259,28 @@ class Workbench:
         """
         from ragfilter.models.rerankers import CrossEncoderReranker
 
-        key = (Reranker, reranker_key(quality))
+        key = (Reranker, reranker_key(quality), quality.reranker_batch, quality.reranker_timeout_ms)
         model = self._once(key, partial(self._make_reranker, quality))
         if isinstance(model, CrossEncoderReranker):
             # Now, since loading may take longer than scoring is given.
             model.model()
         return model
+
+    @property
+    def rerank_endpoint(self) -> RerankEndpoint:
+        """Where a reranker is asked over HTTP."""
+        from ragfilter.models.http_reranker import RerankEndpoint
+
+        where = self.deployment
+        key = where.rerank_key.get_secret_value()
+        return RerankEndpoint(where.rerank_url, key, where.price_rerank, where.currency)
+
+    @property
+    def pruner(self) -> Pruner:
+        """The bundled pruner, with the workspace's embedding model."""
+        from ragfilter.models.pruner import SentencePruner
+
+        return SentencePruner(self.embedder)
 
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
@@ -274,6 +291,7 @@ class Workbench:
             self.reranker,
             self.chat,
             self.judgements,
+            self.pruner,
         )
 
     def before_closing(self, call: Callable[[], None]) -> None:
@@ -313,12 +331,25 @@ class Workbench:
         if quality.reranker == "cross_encoder":
             fetch = self.deployment.fetch_models
             return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
+        if quality.reranker == "http":
+            from ragfilter.models.http_reranker import HttpReranker
+
+            made = HttpReranker(
+                quality.reranker_model,
+                self.rerank_endpoint,
+                timeout_s=quality.reranker_timeout_ms / 1000,
+                batch=quality.reranker_batch,
+            )
+            self._closing.callback(made.close)
+            return made
         # Its scores are fitted for the bundled model, whichever model the collection is made with.
         own = self.embedder
         return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
 
 
-def _open_workspace(deployment: Deployment, kind: str) -> Workspace:
+def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
+    """Open the workspace of a deployment; `kind` tells others what has it open. Raises as
+    `Workbench.open` does."""
     server = None
     if deployment.chroma_url and not deployment.address:
         from ragfilter.stores.chroma.connection import Server

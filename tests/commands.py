@@ -1,16 +1,23 @@
-"""Runs commands in this process, as `ragfilter` does."""
+"""Runs commands as `ragfilter` does: in this process, or in one of their own."""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import shlex
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PROCESS_S
 
 from ragfilter.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Cli:
@@ -46,3 +53,34 @@ def write(path: Path, *records: object) -> str:
     text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
     path.write_text(text, encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture(autouse=True)
+def restored_logging() -> Iterator[None]:
+    """Undo what a command does to logging."""
+    root, ours = logging.getLogger(), logging.getLogger("ragfilter")
+    before = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
+
+
+# Without this, root could write more than the file's mode says.
+AS_A_PLAIN_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+
+
+def run(
+    *args: str, plain_user: bool = False, encoding: str = "utf-8", **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command in its own process. `plain_user` removes root's rights over files."""
+    drop = AS_A_PLAIN_USER if plain_user and os.geteuid() == 0 else []
+    return subprocess.run(
+        [*drop, sys.executable, "-m", "ragfilter", *args],
+        cwd=ROOT, env=os.environ | environ, capture_output=True, encoding=encoding,
+        timeout=PROCESS_S,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command."""
+    return Cli(capsys)

@@ -35,6 +35,7 @@ gc.disable()
 
 # A busy machine is slow, which does not make a law false.
 settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("ragfilter"), max_examples=20)
 settings.load_profile("ragfilter")
 
 # The workers share the machine, and torch's threads spin while they wait for each other: on a busy
@@ -46,7 +47,27 @@ ROOT = Path(__file__).resolve().parents[1]
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 
-SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
+# Folders and files that load a model or large libraries, open stores or start processes.
+SLOW = {
+    "app",
+    "browser",
+    "integrations",
+    "llm",
+    "models",
+    "stores",
+    "test_cli.py",
+    "test_cli_errors.py",
+    "test_cli_eval.py",
+    "test_cli_rules.py",
+    "test_cli_rules_bulk.py",
+    "test_cli_rules_list.py",
+    "test_cli_rules_suggest.py",
+    "test_database.py",
+    "test_index.py",
+    "test_publish.py",
+    "test_served.py",
+    "test_workspace.py",
+}
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
 SLOW_FIXTURES = {
     "adsapi_workspace",
@@ -58,9 +79,15 @@ SLOW_FIXTURES = {
 }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """`make quick` tries fewer examples of each law."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("fast")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """`make quick` does not import the files that it would leave out."""
-    inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW_FOLDERS
+    inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW
     return True if inside and config.option.markexpr == "not slow" else None
 
 
@@ -78,7 +105,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     worker can index it meanwhile."""
     for item in items:
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
-        if _folder(item) in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
+        if _folder(item) in SLOW or fixtures or item.get_closest_marker("model"):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: LONGEST.get(_folder(item), len(LONGEST)))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from faults import KEY, Behave, Serve, Server
 
 from ragfilter.cli import main
 from ragfilter.model import Chunk
@@ -18,6 +20,9 @@ from ragfilter.stores.workspace import Workspace
 
 GOOD = '{"contain_one_of":[["cleric","clerics"]]}'
 OTHER = '{"contain_one_of":[["troll","trolls"]]}'
+Llm = Callable[[Behave], Server]
+ALL = ("--set", "clearance.enabled=false")
+SUGGEST = ("suggest", "--llm")
 SPREAD = '{"contain_one_of":[["cleric"],["druid"],["monk"]]}'
 
 CHUNKS = (
@@ -81,3 +86,21 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs commands on a copy that may be changed."""
     return Run(shutil.copytree(small, tmp_path / "ws"), capsys)
+
+
+@pytest.fixture
+def llm(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Llm:
+    """Starts a server and makes it the configured LLM."""
+
+    def start(behave: Behave) -> Server:
+        server = serve(behave)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_MODEL", "tiny")
+        return server
+
+    return start
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

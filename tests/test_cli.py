@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import shutil
-import socket
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from commands import Cli, write
+from commands import ROOT, Cli, run, write
+from commands import cli as cli
+from commands import restored_logging as restored_logging
 from faults import Behave, Serve, cut_off, events, half_a_json, says, status
 from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S
@@ -33,8 +31,6 @@ from ragfilter.rules import edits
 from ragfilter.settings.schema import fields
 from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace
-
-ROOT = Path(__file__).resolve().parents[1]
 
 CHUNKS: list[dict[str, object]] = [
     {"id": "cleric-6", "title": "Attack matrix for clerics, armor class 6",
@@ -66,37 +62,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "ws"
 
 
-@pytest.fixture(autouse=True)
-def _logging() -> Iterator[None]:
-    """Undo what a command does to logging."""
-    root, ours = logging.getLogger(), logging.getLogger("ragfilter")
-    before = root.handlers[:], root.level, ours.level
-    yield
-    root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
-
-
-# Without this, root could write more than the file's mode says.
-AS_A_PLAIN_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-
-
-def run(
-    *args: str, plain_user: bool = False, encoding: str = "utf-8", **environ: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the command in its own process. `plain_user` removes root's rights over files."""
-    drop = AS_A_PLAIN_USER if plain_user and os.geteuid() == 0 else []
-    return subprocess.run(
-        [*drop, sys.executable, "-m", "ragfilter", *args],
-        cwd=ROOT, env=os.environ | environ, capture_output=True, encoding=encoding,
-        timeout=PROCESS_S,
-    )  # fmt: skip
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs a command."""
-    return Cli(capsys)
-
-
 @pytest.fixture
 def small(cli: Cli, workspace: Path) -> Cli:
     """Runs a command on the collection `small`."""
@@ -111,7 +76,8 @@ COMMANDS = [
     "collections export", "collections open", "collections rename", "cut", "index", "labels",
     "labels export", "labels history", "labels import", "labels list", "labels mark",
     "labels next", "labels preferences", "labels propose", "labels remove", "labels rename",
-    "labels undo", "mcp", "profiles", "query", "settings", "tune",
+    "labels undo", "mcp", "profiles", "query", "serve", "settings", "token", "tune",
+    "workspace copy",
 ]  # fmt: skip
 
 
@@ -209,160 +175,6 @@ def test_a_command_loads_nothing_of_others(calls: list[list[str]], others: list[
 # errors
 
 
-NARROW = pytest.mark.parametrize("encoding", ["ascii:strict", "latin-1"])
-
-
-@NARROW
-@pytest.mark.parametrize("args", [("cut", "0.1", "0.2", "0.5"), ("--help",)], ids=" ".join)
-def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(
-    encoding: str, args: tuple[str, ...]
-) -> None:
-    name = encoding.partition(":")[0]
-    narrow, wide = run(*args, encoding=name, PYTHONIOENCODING=encoding), run(*args)
-    assert (narrow.returncode, wide.returncode) == (0, 0)
-    assert narrow.stdout == wide.stdout.encode(name, "replace").decode(name)
-
-
-@NARROW
-def test_json_escapes_what_its_encoding_lacks(
-    workspace: Path, tmp_path: Path, encoding: str
-) -> None:
-    source = write(tmp_path / "s.jsonl", {"id": "é≥😀", "text": "Ωmega \ud800 naïve"})
-    args = ("--collection", "wide", "--data-dir", str(tmp_path / "ws"))
-    assert run("index", source, *args, "--json", PYTHONIOENCODING=encoding).returncode == 0
-    asked = run("query", "Ω≥", *args, "--json", "--log", "json", PYTHONIOENCODING=encoding)
-    assert (asked.returncode, json.loads(asked.stdout)["kept"]) == (0, ["é≥😀"])
-    assert [json.loads(line)["query"] for line in asked.stderr.splitlines() if "query" in line]
-    # What is a file's content is UTF-8, whatever the encoding.
-    made = run("collections", "export", "wide", "--data-dir", args[-1], PYTHONIOENCODING=encoding)
-    assert json.loads(made.stdout)["id"] == "é≥😀"
-
-
-BIG = "9" * 20
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "cut 0.1 abc", "cut 0.1 nan", "cut 0.1 --skip-first false", "cut", "cut 0.1 --k 0",
-        "cut 1e308 -1e308",
-        "index demo --rebuild", "index --rebuild -c small --reset",
-        "index --rebuild -c small --no-headings", "index --rebuild -c small --column a=b",
-        "index demo.jsonl", "index --collection x-y",
-        "query x --why id --answer", "query x --why id --all", "query x --references", "query",
-        "query x --colection y", "query x --profile best", "query x --set cutoff.gap",
-        "query x --set cutoff.gap_treshold=1", "query x -k 0", "query x --gap-threshold wide",
-        "query x --config /nowhere.toml", "query x --level high", "query x --level -1",
-        "query x --log loud", "query x --set clearance.level=3", "query x --set cutoff.strategy=x",
-        "query x --set clearance.department=hr", "query x --set clearance.enabled",
-        "rules suggest --families --llm", "rules check --dry-run", "rules check --queries asked",
-        "rules explain f.txt --question x", "rules explain --question x --chunk c --where id=c",
-        f"rules history --limit {BIG}", f"rules history --edit=-{BIG}", f"rules undo --edit=-{BIG}",
-        "gate --queries x --baseline b --update-baseline --max-drop f1=1",
-        "runs show 1 --only failures --intervals", f"runs show -- -{BIG}",
-        f"runs remove -- -{BIG}", f"runs show 1 --against=-{BIG}",
-        "labels import --queries q.jsonl --by-llm",
-        "eval --queries q.jsonl", "eval --queries demo --qrels q.tsv",
-        "eval --queries demo --qrels demo --only zz",
-        f"eval --queries demo --profile full --profile query-must --limit {BIG}",
-        "nope",
-    ],
-    ids=lambda words: words[:60],
-)  # fmt: skip
-def test_bad_input_is_one_line(words: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
-    assert cli.refused(words) == snapshot
-
-
-@pytest.mark.parametrize("path", ["x" * 300, "x" * 5000, "x/" * 2500], ids=len)
-@pytest.mark.parametrize(
-    ("words", "remedy"),
-    [
-        ("index {} -c small", "Give demo, adsapi, or a file, folder or zip"),
-        ("query owl --data-dir {}", "--data-dir or RAGFILTER_DATA_DIR"),
-        ("query owl -c small --config {}", "Check its name and permissions"),
-        ("rules import {} -c small", "Use a JSONL or CSV file in UTF-8"),
-        ("rules export --out {} -c small", "Use another file with --out"),
-        ("eval --queries {} --qrels {} -c small", "Check its name"),
-        ("tune --queries demo --out {}/y -c small", "the folder does not exist. Use another"),
-    ],
-)
-def test_a_path_without_end_is_told_in_a_short_line(
-    words: str, remedy: str, path: str, workspace: Path, cli: Cli
-) -> None:
-    where = "" if "--data-dir" in words else f" --data-dir {workspace}"
-    said = cli.refused(words.replace("{}", path) + where)
-    assert remedy in said
-    assert len(said) < 700
-
-
-@pytest.mark.parametrize("where", [".lock", "copies/.small.lock"])
-def test_a_lock_that_is_a_folder_is_told(tmp_path: Path, where: str, cli: Cli) -> None:
-    (tmp_path / where).mkdir(parents=True)
-    given = write(tmp_path / "x.jsonl", {"id": "a", "text": "t"})
-    said = cli.refused("index -c small", given, "--data-dir", str(tmp_path))
-    assert f"The lock {tmp_path / where} cannot be opened: Is a directory." in said
-
-
-@pytest.mark.slow
-def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
-    (tmp_path / ".lock").touch(mode=0o000)
-    made = run("query", "owl", "--data-dir", str(tmp_path), plain_user=True)
-    assert made.returncode == 2
-    assert f"The lock {tmp_path}/.lock cannot be opened: Permission denied." in made.stderr
-    assert made.stderr.count("\n") == 1
-
-
-def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(**_: object) -> None:
-        raise ZeroDivisionError("a\nbug")
-
-    monkeypatch.setattr("ragfilter.settings.config.load", broken)
-    assert "Unexpected ZeroDivisionError: a bug. Run again with -v" in cli.refused("cut 0.1")
-    cli("cut 0.1 -v", code=2)
-    assert "in broken" in cli.err
-
-
-def test_being_stopped_is_no_failure_of_ours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(**_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ragfilter.settings.config.load", stopped)
-    assert (cli("cut 0.1", code=130), cli.err) == ("", "Stopped.\n")
-
-
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "ragfilter", "settings"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert child.stdout is not None
-    assert child.stderr is not None
-    child.stdout.close()
-    said = child.stderr.read()
-    child.stderr.close()
-    assert (child.wait(PROCESS_S), said) == (0, b"")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_told() -> None:
-    with Path("/dev/full").open("w") as full:
-        made = subprocess.run(
-            [sys.executable, "-m", "ragfilter", "settings"],
-            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PROCESS_S,
-        )  # fmt: skip
-    assert made.returncode == 2
-    assert made.stderr.startswith("ragfilter: Standard output cannot be written: No space left")
-
-
-def test_a_port_in_use_is_refused_before_anything_is_indexed(cli: Cli, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert f"Port {port}" in cli.refused(f"app --port {port} --data-dir {tmp_path / 'ws'}")
-    assert not (tmp_path / "ws").exists()
-
-
 # lists
 
 
@@ -438,31 +250,6 @@ def test_missing_and_empty_collections(small: Cli, snapshot: SnapshotAssertion) 
         collection = "" if "-c" in words else " -c small"
         where = Cli(small.capsys, small.where[2:])
         assert where.refused(words + collection) == snapshot
-
-
-EMPTIED = "DELETE FROM embeddings; DELETE FROM embedding_metadata; DELETE FROM embeddings_queue"
-
-
-@pytest.mark.model
-def test_a_collection_that_lost_its_chunks_is_rebuilt_from_its_copy(
-    workspace: Path, tmp_path: Path, cli: Cli
-) -> None:
-    folder = shutil.copytree(workspace, tmp_path / "ws")
-    where, rebuild = ("--data-dir", str(folder)), "ragfilter index --rebuild"
-    with closing(sqlite3.connect(folder / "chroma" / "chroma.sqlite3")) as database:
-        database.executescript(EMPTIED)
-    said = cli.refused("query x -c small", *where)
-    assert "is damaged: its chunks are lost" in said
-    assert rebuild in said
-    assert [each["complete"] for each in cli.json("collections", *where)] == [False, False]
-    (folder / "chroma").rename(tmp_path / "away")
-    said = cli.refused("query x -c small", *where)
-    assert "but there is a copy of it" in said
-    assert rebuild in said
-    cli("collections", *where)
-    assert f"copies of small. Run `{rebuild}" in cli.err
-    cli("index --rebuild -c small", *where)
-    cli.json("query -c small", "Who crosses a river?", *where)
 
 
 @pytest.mark.model
@@ -710,25 +497,6 @@ def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
 )  # fmt: skip
 def test_index_says_what_it_restored(report: IndexReport, counts: str) -> None:
     assert index_text(Done(report)) == f"demo: 9 chunks ({counts}), 0.0 s\n"
-
-
-@pytest.mark.slow
-def test_indexing_again_embeds_nothing_and_keeps_edited_rules(tmp_path: Path, cli: Cli) -> None:
-    source, where = write(tmp_path / "c.jsonl", *CHUNKS[:3]), ("--data-dir", str(tmp_path / "ws"))
-    first = cli.json("index -c mine", source, *where)
-    assert (first["total"], first["added"], first["embedded"]) == (3, 3, 3)
-    edited = '{"contain":"druid"}'
-    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
-        edits.save(
-            opened.collection("mine"), opened.journal,
-            chunk_id="cleric", rule=edited, expected=None, who="me",
-        )  # fmt: skip
-    again = cli.json("index -c mine", source, *where)
-    assert (again["unchanged"], again["embedded"]) == (3, 0)
-    cli("index -c mine --reset", source, *where)
-    cli("index --rebuild -c mine", *where)
-    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
-        assert opened.collection("mine").rule("cleric") == edited
 
 
 def test_a_terminal_is_shown_what_it_would_obey_and_a_file_gets_every_character() -> None:

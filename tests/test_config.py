@@ -210,6 +210,7 @@ def values(path: str) -> st.SearchStrategy[object]:
     return st.integers(int(low), int(high)) if info.value_type is int else st.floats(low, high)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(sorted(PROFILES)),
     st.dictionaries(st.sampled_from([f.path for f in fields()]), st.none(), max_size=6),

@@ -254,6 +254,16 @@ def test_a_lost_index_is_told_and_repaired(
         assert len(found) >= LARGE - 5
 
 
+def test_a_few_chunks_of_a_large_collection_tell_that_its_index_is_lost(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragfilter.stores.chroma.collection.ALL_CHECKED", 100)
+    monkeypatch.setattr("ragfilter.stores.chroma.collection.SAMPLE", 10)
+    with Workspace.open(damaged) as workspace:
+        (info,) = workspace.store().collections()
+        assert "only 501 of its 1,500 chunks can be found" in info.incomplete
+
+
 def test_whether_chunks_can_be_found_is_asked_once(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

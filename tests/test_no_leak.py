@@ -253,7 +253,7 @@ def everything(value: object) -> Iterator[str]:
 
 def handed(result: PoolResult) -> str:
     """Everything that the library returns to its caller, who is the user."""
-    return "\n".join(everything(to_result(result)))
+    return "\n".join(everything(to_result(result, 0)))
 
 
 def exports(result: PoolResult) -> str:

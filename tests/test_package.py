@@ -256,6 +256,7 @@ BEYOND_THE_CORE = [
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
     "ragfilter.served",
+    "ragfilter.service",
     "ragfilter.stores",
     "ragfilter.testing",
     "ragfilter.ui",
@@ -285,6 +286,8 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
     ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
     ("from ragfilter.library.tools import *; make_server(None)", "mcp"),
+    ("import ragfilter.service.app", "serve"),
+    ("import ragfilter as rf; rf.trace()", "otel"),
 ]
 
 
@@ -315,6 +318,7 @@ def test_no_module_of_the_core_needs_an_extra(
     assert made.stderr == ""
 
 
+@pytest.mark.slow
 def test_measuring_needs_no_ingest(tmp_path: Path, bare_environ: dict[str, str]) -> None:
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "what"}\n', encoding="utf-8")
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\n", encoding="utf-8")

@@ -359,6 +359,7 @@ def mixed_pools(draw: st.DrawFn) -> Pool:
     return replace(made, entities=(Entity("cleric", tuple(h.id for h in hits)),))
 
 
+@pytest.mark.slow
 @given(mixed_pools(), st.integers(0, 3), st.sampled_from(["", "thieves"]), st.data())
 def test_no_export_names_a_hidden_chunk(
     mixed: Pool, level: int, department: str, data: st.DataObject

@@ -126,8 +126,8 @@ def test_each_limit_has_its_own_words(settings: dict[str, Any], words: str) -> N
 
 def test_every_layer_that_drops_says_why_in_words() -> None:
     silent = {layer.name for layer in LAYERS if layer.plain is None}
-    # They drop nothing: they pin, and move up.
-    assert silent == {"entities", "words"}
+    # They drop nothing: they pin, move up, and shorten.
+    assert silent == {"entities", "prune", "words"}
 
 
 def test_what_a_user_may_not_see_is_counted_nowhere() -> None:

@@ -81,6 +81,11 @@ COMMANDS = {
         tune FILES --no-rerank --json
         tune FILES --measure tokens@0.5 --out tuned.toml
     """,
+    "recalibrate": """
+        recalibrate FILES --no-rerank --out again.toml
+        recalibrate FILES --no-rerank --json
+        recalibrate --json
+    """,
     "gate": """
         gate FILES --baseline base.json --update-baseline --junit junit.xml --json
         gate FILES --baseline base.json --min f1=0.1
@@ -102,6 +107,7 @@ COMMANDS = {
         labels preferences --json
         labels export out --set-name mine --with-llm
         labels export trec --trec
+        labels export spans --spans --set-name mine
         labels next QUERY
         labels next QUERY --blind --json
     """,

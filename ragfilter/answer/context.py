@@ -8,6 +8,7 @@ Source: docs/design.md#context. The decisions:
   and nothing else fits. So the best hit is never lost to its length, and a prompt is never empty.
 - A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. If chunk text contains such a delimiter,
   its ``<`` becomes ``(``, so no text can leave its block.
+- What the prune layer struck is left out of the block, with a mark in its place.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress, pairwise
 
+from ragfilter.answer.struck import without
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate, head
@@ -55,9 +57,9 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
     fitting, tokens = fits(hits, budget)
     kept = tuple(compress(hits, fitting))
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
-    shortened = bool(kept) and cost(kept[0].chunk) > budget
+    shortened = bool(kept) and cost_in_prompt(kept[0]) > budget
     blocks = [
-        _block(number, hit.chunk, budget if shortened else None)
+        _block(number, hit.chunk, sent(hit), budget if shortened else None)
         for number, hit in enumerate(kept, start=1)
     ]
     if reorder:
@@ -67,7 +69,7 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
 
 def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
     """Whether each hit fits, and the estimated tokens of all that do. Builds no text."""
-    used = fill([cost(hit.chunk) for hit in hits], max_tokens)
+    used = fill(map(cost_in_prompt, hits), max_tokens)
     return [now > before for before, now in pairwise((0, *used))], used[-1] if used else 0
 
 
@@ -99,16 +101,25 @@ def cost(chunk: Chunk) -> int:
     return _estimated(chunk.title, chunk.source, chunk.text)
 
 
+def cost_in_prompt(hit: Hit) -> int:
+    """The estimated tokens of a hit's block, without what is struck."""
+    return _estimated(hit.chunk.title, hit.chunk.source, sent(hit))
+
+
+def sent(hit: Hit) -> str:
+    """The text of a hit that goes into the prompt."""
+    return without(hit.chunk.text, hit.struck)
+
+
 @lru_cache(maxsize=4096)
 def _estimated(title: str, source: str, text: str) -> int:
     named = estimate(title[: 4 * TITLE_CHARS]) + estimate(source[: 4 * SOURCE_CHARS])
     return FRAME_TOKENS + named + estimate(text)
 
 
-def _block(number: int, chunk: Chunk, budget: int | None) -> str:
+def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
     """One numbered block; with a `budget`, shortened to it."""
     lines = _header(chunk)
-    text = chunk.text
     if budget is not None:
         room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
         if room < budget // 3:

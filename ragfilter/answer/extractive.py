@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragfilter.answer.struck import kept_runs
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Embedder, Vocabulary
 from ragfilter.text import comparison
@@ -83,12 +84,14 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
     candidates = [
         (number, hit.chunk, unit)
         for number, hit in enumerate(hits, start=1)
-        for unit in units(hit.chunk.text)
+        for run in kept_runs(hit.chunk.text, hit.struck)
+        for unit in units(run)
     ]
     candidates = ([each for each in candidates if _tells(each[2])] or candidates)[:MOST_UNITS]
     if not candidates:
         return ()
-    vectors = embedder.embed([query, *(_passage(chunk, unit) for _, chunk, unit in candidates)])
+    texts = (_passage(chunk.title, unit) for _, chunk, unit in candidates)
+    vectors = embedder.embed([query, *texts])
     scores = vectors[1:] @ vectors[0]
     facts = _facts(query)
     sides = {name: _facts(part) for name, part in comparison.parts(query).items()}
@@ -116,7 +119,12 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
 
 def passages(chunk: Chunk) -> list[str]:
     """The texts whose vectors `extract` needs of a chunk."""
-    return [_passage(chunk, unit) for unit in units(chunk.text) if _tells(unit)]
+    return passages_of(chunk.title, chunk.text)
+
+
+def passages_of(title: str, text: str) -> list[str]:
+    """The sentences and rows of a text that can answer anything, each with the title."""
+    return [_passage(title, unit) for unit in units(text) if _tells(unit)]
 
 
 def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
@@ -263,14 +271,18 @@ def _tells(unit: Unit) -> bool:
 def _mentions(hits: Sequence[Hit], word: str) -> bool:
     """Whether a title or text contains the word, with any ending."""
     stem = word[: max(4, len(word) - 2)]
-    return any(stem in f"{hit.chunk.title} {hit.chunk.text}".lower() for hit in hits)
+    return any(
+        stem in f"{hit.chunk.title} {run}".lower()
+        for hit in hits
+        for run in kept_runs(hit.chunk.text, hit.struck)
+    )
 
 
-def _passage(chunk: Chunk, unit: Unit) -> str:
+def _passage(title: str, unit: Unit) -> str:
     # A sentence alone ("It regenerates.") rarely says what it is about, but the title does.
-    return f"{chunk.title.rstrip(' :')}: {unit.text}" if chunk.title else unit.text
+    return f"{title.rstrip(' :')}: {unit.text}" if title else unit.text
 
 
 def _quote(number: int, chunk: Chunk, unit: Unit, *, score: float) -> Quote:
-    text = _passage(chunk, unit) if unit.is_row else unit.text
+    text = _passage(chunk.title, unit) if unit.is_row else unit.text
     return Quote(number, text, score, unit.is_row)

@@ -1,11 +1,14 @@
-"""Gives up on a call that takes too long and has no deadline of its own."""
+"""Gives up on a call that takes too long and has no deadline of its own, and stops work that nobody
+waits for any more."""
 
 from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 from typing import TypeVar
 
@@ -14,12 +17,42 @@ T = TypeVar("T")
 GIVEN_UP = "given up"
 EXIT_WAIT_S = 5.0
 """How long the end of the process waits for calls that were given up."""
+POLL_S = 0.1
+"""How often work that waits looks whether it is to stop."""
+_is_over: ContextVar[Callable[[], bool] | None] = ContextVar("is_over", default=None)
+
+
+class Abandoned(BaseException):
+    """Nobody waits for this work any more. No `except Exception` takes it for a failure."""
+
+
+@contextmanager
+def stopping(is_over: Callable[[], bool]) -> Iterator[None]:
+    """The work of this block stops at its next `check_stopped` once `is_over()` is true."""
+    token = _is_over.set(is_over)
+    try:
+        yield
+    finally:
+        _is_over.reset(token)
+
+
+def check_stopped() -> None:
+    """Raises Abandoned if nobody waits for this work any more."""
+    is_over = _is_over.get()
+    if is_over is not None and is_over():
+        raise Abandoned
+
+
+def patience(seconds: float) -> float:
+    """How long to wait at once for something that may take `seconds`, before `check_stopped`."""
+    return seconds if _is_over.get() is None else min(seconds, POLL_S)
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
     """`work()`, run in its own thread; raises what it raises, or TimeoutError.
 
-    A call that was given up runs on in the background; it cannot be stopped. See `given_up`.
+    A call that was given up runs on in the background; it cannot be stopped. See `given_up`. Raises
+    Abandoned if nobody waits for the calling work any more.
     """
     future: Future[T] = Future()
 
@@ -31,8 +64,11 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
+    until = monotonic() + seconds
     try:
-        wait([future], seconds)
+        while not future.done() and (left := until - monotonic()) > 0:
+            wait([future], patience(left))
+            check_stopped()
     finally:
         # Ctrl+C ends the waiting, too.
         if not future.done():

@@ -137,11 +137,14 @@ def _root(
 MODULES = {
     **{name: name for name in (
         "cache", "collections", "cut", "eval", "gate", "index", "labels", "query", "recalibrate",
-        "report", "rules", "runs", "settings", "tune",
+        "report", "rules", "runs", "settings", "tune", "workspace",
     )},
     "app": "serve",
+    "fit-reranker": "fit_reranker",
     "mcp": "serve",
     "profiles": "settings",
+    "serve": "service",
+    "token": "service",
 }  # fmt: skip
 """The module of each command. A command registers itself when its module is imported."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import exp, isfinite
 
-from ragfilter.basics.deadline import within
+from ragfilter.answer.pieces import pieces
+from ragfilter.basics.deadline import check_stopped, within
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
@@ -21,6 +22,7 @@ from ragfilter.judge import call as judgements
 from ragfilter.judge.expansion import Finder, finder, walk
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import question
+from ragfilter.layers.prune import PRUNER
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (
     Chunk,
@@ -33,9 +35,9 @@ from ragfilter.model import (
     PoolResult,
     User,
 )
-from ragfilter.protocols import Collection
+from ragfilter.protocols import Collection, PrunePassage, Pruner
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Quality, Settings, field
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,9 @@ Replay = Callable[[Pool, Settings, User | None], PoolResult]
 
 ROUNDS = 3
 """How often layers may ask for more: a reranker's scores can change what the judge is asked."""
+PRUNING_S = 30.0
+"""How long a pruner may take."""
+MOST_ODDS = 700.0
 EDGE = 1e-6
 """How far beyond 0 and 1 a score may lie, since models compute in single precision."""
 
@@ -53,7 +58,7 @@ def complete_all(
     backends: Backends,
     user: User | None = None,
     *,
-    kinds: Container[PendingKind] = ("rerank", "judge"),
+    kinds: Container[PendingKind] = ("rerank", "judge", "prune"),
     replay: Replay = replay,
     push_down: bool = False,
 ) -> PoolResult:
@@ -61,6 +66,7 @@ def complete_all(
     in `complete`."""
     result = replay(pool, settings, user)
     for _ in range(ROUNDS):
+        check_stopped()
         needs = [need for need in result.needs if need.kind in kinds]
         completed = complete(pool, needs, settings, backends, user, push_down=push_down)
         if completed is pool:
@@ -79,14 +85,17 @@ def complete(
     *,
     push_down: bool = False,
 ) -> Pool:
-    """The pool with what was needed: rerank scores, verdicts. A failure becomes part of the pool.
-    That there is no LLM is no failure of one: its verdict is still needed.
+    """The pool with what was needed: rerank scores, verdicts, what sentences contribute. A failure
+    becomes part of the pool. That there is no LLM or pruner is no failure of one: what it would say
+    is still needed.
 
     With `push_down`, an expansion fetches nothing that the user may not see.
     """
     for need in needs:
         if need.kind == "rerank":
             pool = _rerank(pool, need, settings, backends)
+        elif need.kind == "prune":
+            pool = pool if backends.pruner is None else _contributed(pool, need, backends.pruner)
         elif backends.chat is not None:
             ready = question(_hits(pool, need), pool, settings, user)
             judgement = call.ask(
@@ -122,6 +131,18 @@ def forget_failures(pool: Pool, kind: PendingKind) -> Pool:
     return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
 
 
+def _pruned(mine: Pool, theirs: Pool) -> Pool:
+    """`mine`, with what only `theirs` knows of the contributions of sentences."""
+    known = {hit.id: hit.contributions for hit in theirs.hits if hit.contributions is not None}
+    hits = tuple(
+        replace(hit, contributions=known[hit.id])
+        if hit.contributions is None and hit.id in known
+        else hit
+        for hit in mine.hits
+    )
+    return replace(mine, hits=hits) if known else mine
+
+
 def _forget_failure(pool: Pool, reranker: str) -> Pool:
     """The pool without the failure of this reranker; another one fails as before."""
     return replace(pool, failures=tuple(f for f in pool.failures if f.reranker != reranker))
@@ -130,7 +151,7 @@ def _forget_failure(pool: Pool, reranker: str) -> Pool:
 def join_pools(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
     return replace(
-        _scored(mine, theirs),
+        _pruned(_scored(mine, theirs), theirs),
         judgements=judgements.join_judgements(theirs.judgements, mine.judgements),
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
@@ -149,7 +170,8 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
         replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
         for hit in mine.hits
     )
-    return _forget_failure(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
+    scored = replace(mine, hits=hits, reranker=theirs.reranker, ordered=theirs.ordered)
+    return _forget_failure(scored, theirs.reranker)
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
@@ -174,26 +196,64 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
-        scores = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
+        raw = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
     except Exception as error:
-        # A reranker outside ragfilter may fail with anything; its words may hold secrets.
-        ours = isinstance(error, (RagfilterError, TimeoutError))
-        why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
+        why = _words(error, "reranker")
         log.warning("reranking failed: %s", why)
         lasting = isinstance(error, (ModelError, DependencyError))
         failures = (*pool.failures, Failure(key, why, lasting))
         return replace(pool, failures=failures, reranker=key)
+    scores, ordered = _on_scale(raw, settings.quality)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
         replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
     )
-    return replace(pool, hits=hits, reranker=key)
+    return replace(pool, hits=hits, reranker=key, ordered=ordered)
+
+
+def _contributed(pool: Pool, need: Pending, pruner: Pruner) -> Pool:
+    """The pool with what the pieces of the needed chunks contribute."""
+    hits = {hit.id: hit for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
+    texts = {i: hit.chunk.text for i, hit in hits.items()}
+    passages = [
+        PrunePassage(hit.chunk.title, tuple(texts[i][p.start : p.end] for p in pieces(texts[i])))
+        for i, hit in hits.items()
+    ]
+    try:
+        made = within(PRUNING_S, lambda: pruner.contributions(pool.query, passages))
+        values = [tuple(float(value) for value in each) for each in made]
+        right = [len(each) for each in values] == [len(one.pieces) for one in passages]
+        if not right or not all(0 <= value <= 1 for each in values for value in each):
+            raise ModelError(
+                f"{pruner.name} gave no value from 0 to 1 for each sentence.",
+                remedy="Choose another pruner.",
+            )
+    except Exception as error:
+        why = _words(error, "pruner")
+        log.warning("pruning failed: %s", why)
+        lasting = isinstance(error, (ModelError, DependencyError))
+        return replace(pool, failures=(*pool.failures, Failure(PRUNER, why, lasting)))
+    new = dict(zip(hits, values, strict=True))
+
+    def of(given: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        return tuple(
+            replace(hit, contributions=new[hit.id]) if hit.id in new else hit for hit in given
+        )
+
+    return replace(pool, hits=of(pool.hits), reachable=of(pool.reachable))
+
+
+def _words(error: Exception, what: str) -> str:
+    """What is told of a failure. A model outside ragfilter may fail with anything, and its words
+    may hold secrets."""
+    ours = isinstance(error, (RagfilterError, TimeoutError))
+    return str(error) if ours else f"the {what} failed ({type(error).__name__})"
 
 
 def _scores(
     query: str, texts: list[str], settings: Settings, backends: Backends
 ) -> Sequence[float]:
-    """One score from 0 to 1 per text. Raises ModelError, TimeoutError, and what a reranker
+    """One score per text, of any range. Raises ModelError, TimeoutError, and what a reranker
     raises."""
     if backends.reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
@@ -206,13 +266,20 @@ def _scores(
             f"{reranker.name} gave no finite score for each of {len(texts)} chunks.",
             remedy="Choose another reranker, or none.",
         )
-    outside = next((score for score in scores if not -EDGE <= score <= 1 + EDGE), None)
-    if outside is not None:
-        raise ModelError(
-            f"{reranker.name} gave scores outside 0 to 1, such as {outside:g}.",
-            remedy="Turn them into probabilities, for example logits by a sigmoid.",
-        )
-    return [min(max(score, 0.0), 1.0) for score in scores]
+    return scores
+
+
+def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
+    """Scores from 0 to 1, and whether they only give an order: if nothing is fitted, those of an
+    endpoint do, and those of any other range."""
+    if quality.reranker_slope and quality.reranker != "late_interaction":
+        slope, offset = quality.reranker_slope, quality.reranker_offset
+        odds = (slope * score + offset for score in raw)
+        return [1 / (1 + exp(-min(max(x, -MOST_ODDS), MOST_ODDS))) for x in odds], False
+    if quality.reranker != "http" and all(-EDGE <= score <= 1 + EDGE for score in raw):
+        return [min(max(score, 0.0), 1.0) for score in raw], False
+    places = {score: place for place, score in enumerate(sorted(set(raw), reverse=True))}
+    return [1 - places[score] / len(places) for score in raw], True
 
 
 def _hits(pool: Pool, need: Pending) -> list[Hit]:

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from time import perf_counter
 
+from ragfilter.basics.deadline import check_stopped
 from ragfilter.engine.complete import complete_all, references_of
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
 from ragfilter.engine.search import Backends, Pairs, Search, by_distance, matcher
@@ -154,6 +155,8 @@ def _gather(
         search = replace(search, pushed=False)
         findings = _search(vectors[0], reach, search, passes)
     exhaustive = _is_whole([i for i, _ in findings.pairs], catalogue, search)
+
+    check_stopped()
 
     # 4. Search for each side alone: the query's nearest chunks may all be of one side.
     width = PER_ENTITY if wide else settings.entities.per_entity
@@ -415,6 +418,7 @@ def _search(
     wanted, n = reach.wanted, reach.first
     searches = 0
     while True:
+        check_stopped()
         pairs = search.nearest(vector, n)
         searches += 1
         clean = sum(passes(i) for i, _ in pairs)

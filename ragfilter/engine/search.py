@@ -18,7 +18,15 @@ from math import ceil
 
 from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, User
-from ragfilter.protocols import ChatModel, Collection, Embedder, Reranker, Vectors, Where
+from ragfilter.protocols import (
+    ChatModel,
+    Collection,
+    Embedder,
+    Pruner,
+    Reranker,
+    Vectors,
+    Where,
+)
 from ragfilter.settings.schema import Quality
 
 Pairs = list[tuple[str, float]]
@@ -108,6 +116,7 @@ class Backends:
     reranker: Callable[[Quality], Reranker] | None = None
     chat: ChatModel | None = None
     judgements: Judgements | None = None
+    pruner: Pruner | None = None
 
     def at_once(self) -> Backends:
         """The same, with the collection as it is now: one query need look it up only once."""

@@ -20,7 +20,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, m
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.tune import Tuning
-from ragfilter.model import PoolResult
+from ragfilter.model import PoolResult, undecided
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def tune(
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     if rerank:
         wide = gathering(one.settings, rerank=True)
-        lacking = [i for i, pool in pools.items() if replay(pool, wide, one.user).needs]
+        lacking = [i for i, pool in pools.items() if undecided(replay(pool, wide, one.user).needs)]
         if lacking:
             raise InputError(
                 f"Rerank scores of the first {DEPTH} hits are missing, as for the query "

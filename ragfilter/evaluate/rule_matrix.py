@@ -35,7 +35,7 @@ from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import viewer, visible, with_clearance
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User, undecided
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Settings
@@ -337,13 +337,13 @@ class _Question:
         for place, hit in reversed([self.blocked[i] for i in freed]):
             hits.insert(place, hit)
         kept, needs = keep(self.behind, tuple(hits), self.inputs)
-        return _ids(kept), bool(needs)
+        return _ids(kept), undecided(needs)
 
     def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
         """The same with other rules on some chunks; a rule that holds may pin its chunks."""
         changed = with_rules(self.pool, rules)
         result = replay(changed, self.settings, self.user, self.scan, explain=False)
-        return _ids(result.kept), bool(result.needs)
+        return _ids(result.kept), undecided(result.needs)
 
     def ruled_by(self, rule: str) -> frozenset[str]:
         """The ids of all chunks with this rule, including those that were not retrieved: if the

@@ -20,7 +20,7 @@ from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
 from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import CutoffDetail, Hit, Pending, Pool, PoolResult, User
+from ragfilter.model import CutoffDetail, Hit, Pending, Pool, PoolResult, User, undecided
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import MOST_CHUNKS
 from ragfilter.settings.schema import Cutoff, Settings
@@ -47,7 +47,7 @@ def sweep(
         known: dict[tuple[str, ...], Counts] = {}
         row = []
         for place, (hits, needs) in enumerate(kept(pool, planned, user)):
-            if needs and lacking is not None:
+            if undecided(needs) and lacking is not None:
                 lacking.add(place)
             ids = tuple(hit.id for hit in hits)
             if ids not in known:

@@ -143,7 +143,7 @@ def in_order(place: int, hit: Hit) -> str:
 
 Layer = Callable[[tuple[Hit, ...], LayerInput], LayerOutput]
 Relax = Callable[[LayerTrace, PoolResult], tuple[str, dict[str, Any]] | None]
-Cost = Literal["free", "store query", "local model", "LLM call"]
+Cost = Literal["free", "store query", "local model", "API call", "LLM call"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ragfilter.layers.base import (
     summary_line,
 )
 from ragfilter.layers.origin import check_tuned
-from ragfilter.layers.quality import UNSCORED
+from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
@@ -151,8 +151,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     settings = inputs.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
     free = tuple(hit for hit in hits if hit.id not in inputs.pinned)
-    reranked = inputs.reranked and bool(free)
-    unscored = inputs.pool.space == "rank" and not reranked
+    ordered = inputs.reranked and inputs.pool.ordered
+    reranked = inputs.reranked and bool(free) and not ordered
+    unscored = ordered or (inputs.pool.space == "rank" and not reranked)
     weigh = None if unscored else strategy(settings.strategy).weigh
     chances = None if weigh is None else weigh(pins + free, inputs)
     unweighed = weigh is not None and chances is None
@@ -165,6 +166,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         name, values = CHANCE, chances
     elif reranked:
         name, values = RERANK, _scores(pins, free)
+    elif ordered:
+        name, values = PLACE, tuple(map(float, range(1, len(hits) + 1)))
     else:
         name = PLACE if unscored else LOWERED if inputs.lowered else DISTANCE
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
@@ -179,7 +182,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     applied = applied.model_copy(update={"strategy": result.strategy})
     instead = ""
     if unscored:
-        instead = f"{UNSCORED} to find a cliff in"
+        instead = ORDERED if ordered else f"{UNSCORED} to find a cliff in"
         result = replace(result, gaps=(), reason=f"{result.reason}; {instead}")
     elif unweighed:
         instead = "cut by gap, since the calibration needs rerank scores: rerank always"

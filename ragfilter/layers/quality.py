@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.model import (
     Decision,
     Hit,
@@ -34,6 +34,7 @@ STEP = 2
 EPSILON = 1e-9
 NOISE = 2 / 3
 """Below this share of a threshold, the best hit is no near miss."""
+ORDERED = "scores that are not fitted to labels only give an order"
 UNSCORED = "the store gives no scores"
 MESSAGE = "Nothing matches the query well enough. Rephrase the question."
 
@@ -97,7 +98,7 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         )
         note = "not reranked yet; for now, candidates are checked by distance"
         return replace(step, needs=(need,), note=note)
-    return _rerank(hits, candidates, quality)
+    return _rerank(hits, candidates, quality, ordered=inputs.pool.ordered)
 
 
 def always_reranks(quality: Quality) -> bool:
@@ -107,9 +108,11 @@ def always_reranks(quality: Quality) -> bool:
 
 def reranker_key(quality: Quality) -> str:
     """Which reranker the settings ask for; scores in a pool carry the key they were made with."""
-    if quality.reranker == "cross_encoder":
-        return f"cross_encoder:{quality.reranker_model}"
-    return quality.reranker
+    fit = ""
+    if quality.reranker_slope:
+        fit = f" ({quality.reranker_slope:g} s + {quality.reranker_offset:g})"
+    model = f":{quality.reranker_model}" if quality.reranker in ("cross_encoder", "http") else ""
+    return f"{quality.reranker}{model}{fit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +220,21 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     return step if good else replace(step, status="low_quality_results", message=MESSAGE)
 
 
-def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality) -> LayerOutput:
-    limit = quality.reranker_threshold
+def _rerank(
+    hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality, *, ordered: bool
+) -> LayerOutput:
+    # Where scores only order, each is good enough.
+    limit = -math.inf if ordered else quality.reranker_threshold
     ranked = sorted(candidates, key=lambda hit: -_score(hit))
     kept = [hit for hit in ranked if _score(hit) >= limit - EPSILON][: quality.reranker_top_k]
     kept_ids = {hit.id for hit in kept}
     decisions = []
     for place, hit in enumerate(ranked, start=1):
         value = _score(hit)
-        if hit.id in kept_ids:
+        if hit.id in kept_ids and ordered:
+            reason = f"place {place} by the reranker, whose scores are not fitted"
+            decisions.append(Decision(hit.id, "quality", "kept", reason))
+        elif hit.id in kept_ids:
             reason = f"rerank score {value:.3f} ≥ {limit:.3f}, place {place}"
             decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
         elif value < limit - EPSILON:
@@ -234,13 +243,16 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
             decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, by))
         else:
             reason = f"place {place} after reranking, only {quality.reranker_top_k} are kept"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, KEPT))
+            value, line = (place, quality.reranker_top_k) if ordered else (value, limit)
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, line, KEPT))
     for place, hit in enumerate(hits[len(candidates) :], start=len(candidates) + 1):
         reason = f"{in_order(place, hit)}beyond the {quality.max_top_k} that are reranked"
         decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=MOST))
     note = f"reranked {len(candidates)} chunks"
+    if ordered:
+        note += f"; {ORDERED}, so no threshold applies"
     cut = sum(d.setting == KEPT for d in decisions)
-    if cut:
+    if cut and not ordered:
         note += f"; reranker_top_k = {quality.reranker_top_k} leaves out {cut} as good"
     if not kept and hits:
         return LayerOutput(
@@ -294,13 +306,20 @@ def _path(detail: Widening) -> str:
     return f"; {', '.join(filter(None, (nothing, last_width)))}"
 
 
+def _cost(settings: Settings) -> Cost:
+    reranker = settings.quality.reranker
+    return "free" if reranker == "none" else "API call" if reranker == "http" else "local model"
+
+
 def _unused(settings: Settings) -> frozenset[str]:
     quality = settings.quality
     idle = {"background_share" if quality.good_by == "similarity" else "score_threshold"}
     if quality.reranker == "none":
         idle |= {n for n in Quality.model_fields if n == "mode" or n.startswith("reranker_")}
     elif quality.reranker == "late_interaction":
-        idle.add("reranker_model")
+        idle |= {"reranker_model", "reranker_slope", "reranker_offset"}
+    if quality.reranker != "http":
+        idle.add("reranker_batch")
     return frozenset(idle)
 
 
@@ -361,7 +380,7 @@ SPEC: LayerSpec = LayerSpec(
     line=_line,
     limits=True,
     off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
-    cost=lambda settings: "free" if settings.quality.reranker == "none" else "local model",
+    cost=_cost,
     reads_pool=lambda settings: settings.quality.good_by == "background",
     first=(
         "score_threshold",

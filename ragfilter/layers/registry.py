@@ -21,6 +21,7 @@ ORDER = (
     "diversity",
     "judge",
     "top_k",
+    "prune",
     "context",
 )
 """Files of this folder, each with a `SPEC`."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.basics.extras import check_installed
@@ -24,11 +25,11 @@ from ragfilter.library.documents import to_hits
 from ragfilter.library.result import Result, to_result
 from ragfilter.library.scores import check_metric, check_similarities, check_thresholds
 from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, User
-from ragfilter.protocols import ChatModel, Reranker
+from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.field import MOST_CHUNKS
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings, fields
+from ragfilter.settings.schema import Quality, Settings, fields
 from ragfilter.text.comparison import detect
 from ragfilter.text.normalise import whole
 
@@ -46,12 +47,14 @@ class Filter:
     """Filters hits with the settings of a profile, a TOML file, or `Settings`.
 
     `reranker` is an object with the methods of `protocols.Reranker`, or a name:
-    ``late_interaction`` (bundled) or a cross-encoder's. `judge` is an object with the methods of
-    `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. Layers
-    that need one and have none fall back, and `Result.needs` says so. Scores belong to the reranker
-    that made them, so `settings` name the one that is passed. A filter is safe to use from several
-    threads. Raises SettingsError, InputError for an object without those methods, and
-    DependencyError for a name whose package is not installed.
+    ``late_interaction`` (bundled), ``http:MODEL`` for one at ``RAGFILTER_RERANK_URL``, or a
+    cross-encoder's. `judge` is an object with the methods of `protocols.ChatModel`, or the name of
+    a model at the endpoint of ``OPENAI_BASE_URL``. `pruner` is an object with the methods of
+    `protocols.Pruner`, or ``sentences`` (bundled). Layers that need one and have none fall back,
+    and `Result.needs` says so. Scores belong to the reranker that made them, so `settings` name the
+    one that is passed. A filter is safe to use from several threads. Raises SettingsError,
+    InputError for an object without those methods, and DependencyError for a name whose package is
+    not installed.
     """
 
     def __init__(
@@ -60,13 +63,15 @@ class Filter:
         *,
         reranker: Reranker | str | None = None,
         judge: ChatModel | str | None = None,
+        pruner: Pruner | str | None = None,
     ) -> None:
         self.settings = read_settings(settings)
-        self._given: dict[str, Any] = {"reranker": reranker, "judge": judge}
+        self._given: dict[str, Any] = {"reranker": reranker, "judge": judge, "pruner": pruner}
         self._open_models()
         for what, model, protocol, layer in (
             ("reranker", self.reranker, Reranker, "quality"),
             ("judge", self.judge, ChatModel, "judge"),
+            ("pruner", self.pruner, Pruner, "prune"),
         ):
             named = isinstance(getattr(model, "name", None), str)
             if model is not None and not (named and isinstance(model, protocol)):
@@ -85,15 +90,22 @@ class Filter:
     def _open_models(self) -> None:
         reranker, judge = self._given["reranker"], self._given["judge"]
         self.reranker: Reranker | None
-        self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
+        self.reranker = (
+            _named_reranker(reranker, self.settings.quality)
+            if isinstance(reranker, str)
+            else reranker
+        )
         self.judge: ChatModel | None
         self.judge = _named_judge(judge) if isinstance(judge, str) else judge
+        pruner = self._given["pruner"]
+        self.pruner: Pruner | None
+        self.pruner = _named_pruner(pruner) if isinstance(pruner, str) else pruner
         self._judgements = Judgements()
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for pickling. Named models are opened again in the new process, with its own
         key."""
-        opened = ("reranker", "judge", "_judgements")
+        opened = ("reranker", "judge", "pruner", "_judgements")
         return {name: value for name, value in vars(self).items() if name not in opened}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -122,6 +134,7 @@ class Filter:
         whatever the settings say. Without one, the settings decide: the public if the clearance
         layer is on, otherwise everything is seen. Raises InputError, SettingsError.
         """
+        started_ns = time_ns()
         query = check_asked(query, user)
         user = viewer(user, self.settings)
         hits, space, warnings = to_hits(docs, scores, metric, user)
@@ -140,7 +153,7 @@ class Filter:
             exhaustive=True,
             warnings=warnings,
         )
-        return to_result(self._complete(pool, user))
+        return to_result(self._complete(pool, user), started_ns)
 
     async def arun(
         self,
@@ -258,23 +271,24 @@ class Filter:
         try:
             given = dict(data["init_parameters"])
             values = dict(given.pop("settings"))
-            reranker, judge = given.pop("reranker", None), given.pop("judge", None)
+            models = {name: given.pop(name, None) for name in ("reranker", "judge", "pruner")}
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(
                 "These are not the values of a saved filter.", remedy="Pass what to_dict() gave."
             ) from None
         settings, _ = merge([Given("the saved filter", values)])
-        return cls(settings, reranker=reranker, judge=judge)
+        return cls(settings, **models)
 
     def backends(self, collection: Any, embedder: Any) -> Backends:
         """The store and models of one query: where the chunks are, and this filter's models."""
         reranker = self.reranker
         make = None if reranker is None else lambda _: reranker
-        return Backends(collection, embedder, make, self.judge, self._judgements)
+        return Backends(collection, embedder, make, self.judge, self._judgements, self.pruner)
 
     def _complete(self, pool: Pool, user: User) -> Any:
         backends = self.backends(_Passed({hit.id: hit.chunk for hit in pool.hits}), None)
-        able: dict[PendingKind, object] = {"rerank": self.reranker, "judge": self.judge}
+        able: dict[PendingKind, object]
+        able = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
         kinds = [kind for kind, model in able.items() if model is not None]
         return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
@@ -327,6 +341,9 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
         return settings
     if reranker.name == "late_interaction":
         return settings.with_values({"quality.reranker": "late_interaction"})
+    if reranker.name.startswith(HTTP):
+        model = reranker.name.removeprefix(HTTP)
+        return settings.with_values({"quality.reranker": "http", "quality.reranker_model": model})
     model = reranker.name.removeprefix("cross_encoder:")
     values = {"quality.reranker": "cross_encoder", "quality.reranker_model": model}
     return settings.with_values(values)
@@ -361,12 +378,38 @@ def read_settings(given: str | Path | Settings) -> Settings:
     return load(file=Path(given), environ={}).settings
 
 
-def _named_reranker(name: str) -> Reranker:
+HTTP = "http:"
+
+
+def _named_reranker(name: str, quality: Quality) -> Reranker:
+    if name.startswith(HTTP):
+        check_installed("openai", extra="openai")
+        from ragfilter.models.http_reranker import HttpReranker, RerankEndpoint
+
+        url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
+        return HttpReranker(
+            name.removeprefix(HTTP),
+            RerankEndpoint(url, key),
+            timeout_s=quality.reranker_timeout_ms / 1000,
+            batch=quality.reranker_batch,
+        )
     bundled = name == "late_interaction"
     check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
     from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 
     return LateInteraction() if bundled else CrossEncoderReranker(name)
+
+
+def _named_pruner(name: str) -> Pruner:
+    if name != "sentences":
+        raise InputError(
+            f"There is no pruner {name!r}.", remedy="Pass 'sentences', or an object that is one."
+        )
+    check_installed("onnxruntime", extra="models")
+    from ragfilter.models.bundled import BundledEmbedder
+    from ragfilter.models.pruner import SentencePruner
+
+    return SentencePruner(BundledEmbedder())
 
 
 def _named_judge(model: str) -> ChatModel:

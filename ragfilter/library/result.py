@@ -12,6 +12,7 @@ from ragfilter import model, report
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
 from ragfilter.layers.clearance import for_user
+from ragfilter.layers.prune import PRUNER
 from ragfilter.library.scores import Metric
 from ragfilter.model import Hit, User
 from ragfilter.protocols import Message
@@ -78,13 +79,17 @@ class Result(model.PoolResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Problems with what was passed, and models that failed."""
-        failed = [f"The reranker failed: {each.error}" for each in self.pool.failures]
+        failed = [
+            f"The {'pruner' if each.reranker == PRUNER else 'reranker'} failed: {each.error}"
+            for each in self.pool.failures
+        ]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
         return (*self.pool.warnings, *failed)
 
     @property
     def context(self) -> Context:
-        """The kept chunks, numbered and packed within the token budget, as the answer gets them."""
+        """The kept chunks, numbered and packed within the token budget, as the answer gets them:
+        without what the prune layer struck."""
         return pack(self.kept, self.settings)
 
     def prompt(self, *, reorder: bool = False) -> tuple[Message, ...]:
@@ -108,10 +113,24 @@ class Result(model.PoolResult):
         return report.document(self)
 
 
-def to_result(decided: model.PoolResult) -> Result:
+Watcher = Callable[[Result, int], None]
+"""Called with every result, and when its question came (nanoseconds since 1970)."""
+_watcher: Watcher | None = None
+
+
+def watch(watcher: Watcher | None) -> None:
+    """Call `watcher` with every result from now on, in this process; None calls nobody."""
+    global _watcher
+    _watcher = watcher
+
+
+def to_result(decided: model.PoolResult, started_ns: int) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
     mine = for_user(report.seen(decided))
-    return Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
+    result = Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
+    if _watcher is not None:
+        _watcher(result, started_ns)
+    return result
 
 
 FilterCall = Callable[..., Result]
@@ -143,7 +162,7 @@ def keep(
 @cache
 def _lacks(kind: str) -> None:
     """Say once what the filter lacks, since that is the same for every query."""
-    what = "reranker" if kind == "rerank" else kind
+    what = {"rerank": "reranker", "prune": "pruner"}.get(kind, kind)
     log.warning(
         "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what
     )

@@ -171,9 +171,12 @@ def _document(chunk: Chunk, refs: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def make_server(tools: ChunkTools) -> MCPServer[None]:
+def make_server(
+    tools: ChunkTools, *, carry: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda f: f
+) -> MCPServer[None]:
     """A server of the Model Context Protocol with `search_chunks` and `get_chunks`; its `run()`
-    serves standard input and output."""
+    serves standard input and output. `carry` wraps each tool where its calls are carried out
+    elsewhere."""
     with extra("mcp"):
         from mcp.server import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
@@ -182,7 +185,7 @@ def make_server(tools: ChunkTools) -> MCPServer[None]:
     server: MCPServer[None] = MCPServer("ragfilter", version=__version__)
     for function in (tools.search_chunks, tools.get_chunks):
         server.add_tool(
-            raising(function, ToolError),
+            carry(raising(function, ToolError)),
             description=getdoc(function),
             annotations=ToolAnnotations(read_only_hint=True),
         )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from ragfilter.engine.retrieve import run
@@ -53,6 +54,7 @@ class OpenCollection:
         settings say. Without one, the settings decide: the public if the clearance layer is on,
         otherwise everything is seen. Raises InputError, StoreError, ModelError.
         """
+        started_ns = time_ns()
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
         own = flt.backends(self.collection, self.bench.embedder_for(self.collection))
@@ -61,8 +63,9 @@ class OpenCollection:
             reranker=own.reranker or self.bench.reranker,
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
+            pruner=own.pruner or self.bench.pruner,
         )
-        return to_result(run(query, flt.settings, backends, user))
+        return to_result(run(query, flt.settings, backends, user), started_ns)
 
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None

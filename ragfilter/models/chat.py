@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from ragfilter.answer.reply import bounded
+from ragfilter.basics.deadline import check_stopped, patience
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError
 from ragfilter.models import insides
@@ -116,10 +117,14 @@ class OpenAIChat:
         until = deadline
         try:
             while True:
+                left = max(0.0, until - time.monotonic())
                 try:
                     # What has arrived in time is delivered, however late it is fetched.
-                    piece = pieces.get(timeout=max(0.0, until - time.monotonic()))
+                    piece = pieces.get(timeout=patience(left))
                 except queue.Empty:
+                    check_stopped()
+                    if until > time.monotonic():
+                        continue
                     if finished is None:
                         raise timed_out(timeout_s) from None
                     piece = finished.error

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from math import isnan
 from typing import Any
 
+from ragfilter.answer.context import sent
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.report.rows import COLUMNS, rows, seen
@@ -18,7 +19,8 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every
     hit names the chunks it refers to in ``refs``. Kept hits have their ``text`` and ``metadata``;
     ``decisions`` are those of every layer, in order. ``hidden``, the number of chunks that
-    clearance dropped, is None, since the user must not know.
+    clearance dropped, is None, since the user must not know. A pruned hit also has its
+    ``prompt_text``.
 
     ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
     Retrieval System's return format; its context is ``kept``, its error ``status``.
@@ -61,11 +63,13 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
 
 def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
+    struck = {hit.id: {"prompt_text": sent(hit)} for hit in result.kept if hit.struck}
     documents: list[dict[str, Any]] = []
     for row in rows(result):
         chunk = kept.get(row.id)
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
-        documents.append(dict(zip(COLUMNS, row[:-1], strict=True)) | more)
+        own = dict(zip(COLUMNS, row[:-1], strict=True))
+        documents.append(own | more | struck.get(row.id, {}))
     if references:
         refs = refs_of(result)
         for document in documents:

@@ -13,7 +13,7 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.layers.registry import layer
-from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult
+from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult, Pruning
 from ragfilter.report.rows import seen
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
@@ -138,6 +138,8 @@ def effects(result: PoolResult) -> dict[LayerName, str]:
     for trace in result.traces:
         pins = {each.chunk_id for each in trace.decisions if each.outcome == "pinned"}
         idle = {"context": "fits", "words": "" if trace.note else "sorts"}
+        if isinstance(trace.detail, Pruning) and trace.detail.after < trace.detail.before:
+            idle["prune"] = f"−{numbers.tokens(trace.detail.before - trace.detail.after)}"
         if not trace.enabled or not trace.n_in:
             effect = ""
         elif change := trace.n_out - trace.n_in:

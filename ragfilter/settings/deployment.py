@@ -90,6 +90,14 @@ class Deployment(BaseModel):
     openai_model: str = Field(
         "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."
     )
+    rerank_url: str = Field(
+        "",
+        repr=False,
+        description="Address of a reranker that answers /rerank (Cohere, Jina, vLLM, TEI), such as "
+        "http://127.0.0.1:8080/v1.",
+    )
+    rerank_key: SecretStr = Field(SecretStr(""), description="API key of that reranker.")
+    price_rerank: float = Field(0.0, ge=0, description="Price per thousand calls of it.")
     allowed_hosts: str = Field(
         "",
         description="Host names under which the app is served in addition to 127.0.0.1, "

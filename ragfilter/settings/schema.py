@@ -169,16 +169,31 @@ class Quality(Section):
         0.5, "Minimum similarity of a good candidate.",
         unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold",
     )  # fmt: skip
-    reranker: Literal["late_interaction", "cross_encoder", "none"] = setting(
+    reranker: Literal["late_interaction", "cross_encoder", "http", "none"] = setting(
         "late_interaction",
-        "Model that rescores the candidates: late interaction (bundled), a cross-encoder, or none.",
+        "Model that rescores the candidates: late interaction (bundled), a cross-encoder, one at "
+        "the address of RAGFILTER_RERANK_URL (Cohere, Jina, vLLM, TEI), or none.",
         label="Reranker",
     )
     reranker_model: str = setting(
         "cross-encoder/ms-marco-MiniLM-L-6-v2",
-        "Name or path of the cross-encoder. Used only if the reranker is cross_encoder.",
-        label="Cross-encoder",
+        "Name or path of the cross-encoder, or the endpoint's name of the model.",
+        label="Rerank model",
     )
+    reranker_batch: int = setting(
+        32, "http: number of chunks sent in one call.",
+        unit="chunks", ge=1, le=1000, ceiling=100, label="Chunks per call",
+    )  # fmt: skip
+    reranker_slope: float = setting(
+        0.0, "A rerank score s counts as 1 / (1 + exp(−(slope × s + offset))), from 0 to 1, as "
+        "fitted to labels by `ragfilter fit-reranker`. At 0, nothing is fitted: scores outside 0 "
+        "to 1 and those of an endpoint only order the chunks, and no threshold applies to them.",
+        unit="slope", ge=0, le=10_000, step=0.1, ceiling=100, label="Slope of the fit",
+    )  # fmt: skip
+    reranker_offset: float = setting(
+        0.0, "The offset of that fit.",
+        unit="offset", ge=-100_000, le=100_000, step=0.1, label="Offset of the fit",
+    )  # fmt: skip
     reranker_timeout_ms: int = setting(
         10_000, "Time to wait for the reranker before falling back.",
         unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout",
@@ -327,6 +342,19 @@ class Judge(Section):
     )  # fmt: skip
 
 
+class Prune(Section):
+    enabled: bool = setting(
+        False,
+        "Leave sentences of kept chunks that add nothing to the answer out of the prompt. Tables, "
+        "lists and code stay whole or are left out whole.",
+    )
+    share: float = setting(
+        0.55,
+        "Leave out what contributes less than this share of what the best sentence contributes.",
+        unit="share", ge=0, le=1, step=0.01, label="Least contribution",
+    )  # fmt: skip
+
+
 class ContextSettings(Section):
     max_context_tokens: int = setting(
         4000, "Maximum number of tokens of chunk text in the answer's prompt.",
@@ -363,6 +391,7 @@ class Settings(Section):
     cutoff: Cutoff = Cutoff()
     diversity: Diversity = Diversity()
     judge: Judge = Judge()
+    prune: Prune = Prune()
     context: ContextSettings = ContextSettings()
     confidence: Confidence = Confidence()
 

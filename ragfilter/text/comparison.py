@@ -38,6 +38,10 @@ _MORE = (
 _QUALITY = (
     r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|safety|"
     r"quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|benchmarks?|"
+    r"coverage|compatibility|availability|accuracy|overhead|concurrency|consistency|complexity|"
+    r"maintenance|maintainability|documentation|ecosystem|community|adoption|support|tooling|"
+    r"salar(?:y|ies)|use\s+cases?|(?:memory|cpu|power|energy|disk|resource)\s+(?:usage|consumption)|"
+    r"(?:cold\s+)?start(?:s|-?up)?(?:\s+times?)?|response\s+times?|explained|compared|"
     r"battery\s+life|learning\s+curve|comparison|differences?|similarities|trade-?offs?|reviews?|"
     r"pros(?:\s+and\s+cons)?|cons|(?:dis)?advantages?(?:\s+(?:and|or)\s+disadvantages?)?|benefits?|"
     r"drawbacks?)"
@@ -59,13 +63,15 @@ _SENTENCE = re.compile(
     r"|(?<!\b[A-Za-z])(?<!\b[A-Z][a-z])(?<!\bvs)(?<!\bVs)\.(?=\s|$)"
 )
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
+"""Full-width signs, as Chinese and Japanese keyboards type them, and those that they mean."""
 _EMPHASIS = re.compile(r"(?<!\w)([*_`]{1,3})(?=\S)([^*_`]+)(?<=\S)\1(?!\w)")
 _PAUSE = re.compile(r"[,:]\s+|\s+[-–—]+\s+|—")
 # What follows "and" or "than" is no "versus" but a name, such as VS Code.
 _VERSUS = _regex(
     r"(?<=[^\s,:])",
     *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
-    r"(?P<vs>\s+(?:vs|versus|v/s|v(?=\.\s))|,\s+(?-i:vs|versus))(?:\.\s*|\s+)",
+    r"(?P<vs>\s+(?:vs|versus|v/s|v(?=\.\s|\s(?-i:[A-Z])))|,\s+(?-i:vs|versus))(?:\.\s*|\s+)",
     r"|(?<!\S)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bbe\s)",
     r"(?:as\s+)?compared\s+(?:to|with|against)\s+",
 )
@@ -85,7 +91,7 @@ _JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
 _BARE_OR = _regex(r"\sor\s")
 
 _THAN = (
-    r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|\w+ly))*"
+    r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
     # "Higher than the estimate" is said of an amount.
     r"\s+(?!(?:higher|lower|greater|more|less|fewer)\s+than\s+the\s+(?-i:[a-z]))"
     rf"(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
@@ -112,7 +118,7 @@ _PHRASINGS = tuple(
         ),
         # The difference between X and Y; to choose between X and Y.
         (
-            r"\b(?:(?:differences?|distinctions?|similarities|choice|different)\b[^,:]{0,60}?",
+            r"\b(?:(?:diff(?:erence)?s?|distinctions?|similarities|choice|different)\b[^,:]{0,60}?",
             r"|(?:distinguish|differentiate|choose|choosing|decide|deciding)\s+)",
             r"\bbetween\b(?P<sides>.+)",
         ),
@@ -132,6 +138,22 @@ _PHRASINGS = tuple(
         ),
         (r"^why\s+(?P<left>.+?)\s+(?:is|are|was|were|has|have)", _THAN),
         (rf"^how\s+much\s+{_MORE}(?:\s+\w+)?\s+(?:is|are)\s+(?P<left>.+?)\s+than\s+(?P<right>.+)",),
+        # Is X the same as Y? Is X different from Y? Are X and Y the same?
+        (
+            r"^(?:is|are|was|were)\s+(?P<left>[^,:]+?)\s+(?:\w+ly\s+)?(?:(?:the\s+)?same(?:\s+\w+)?\s+as|",
+            r"(?:similar|equivalent|identical|superior|inferior|comparable)\s+to|",
+            r"different\s+(?:from|than|to))\s+(?P<right>.+)",
+        ),
+        (
+            r"^(?:is|are|was|were)\s+(?P<sides>[^,:]+?\sand\s[^,:]+?)\s+(?:\w+ly\s+)?",
+            r"(?:(?:the\s+)?same(?:\s+thing)?|similar|equivalent|identical|interchangeable)$",
+        ),
+        (r"^contrast\s+(?P<left>[^,:]+?)\s+(?:with|to|against)\s+(?P<right>.+)",),
+        # X and Y comparison; X, Y and Z compared.
+        (
+            r"^(?P<sides>[^:]+?\sand\s[^:]+?)(?:\s+|:\s*)(?:compared|comparison|",
+            r"(?:the\s+)?(?:main\s+|key\s+)?(?:differences?|similarities))$",
+        ),
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
         (
             rf"^(?:why|when|should|would|do|is)\b[^,:]{{0,40}}?\b{_CHOOSE}\s+(?P<left>[^,:]+?)\s+",
@@ -152,7 +174,11 @@ _PHRASINGS = tuple(
             rf"{_CHOOSE})\s+(?:(?:with|for|to|in|on)\s+)?",
             # Two clauses: "buy a house or rent", "take the bus or walk".
             rf"(?!an?\s.*\sor\s+{_CHOOSE}$|the\s.*\sor\s+\w+$)",
-            rf"(?P<sides>.*\sor\s+(?!(?:to\s+)?{_CHOOSE}\s).+)",
+            rf"(?P<sides>.*\sor\s+(?!(?:to\s+)?(?:{_CHOOSE}|be|become|not)\s).+)",
+        ),
+        (
+            rf"^(?:which|what|who)(?:\s+one)?\s+(?:is|are)\s+(?:(?:more|less)\s+\w+|{_MORE}|\w+er)\s+",
+            r"between\s+(?P<sides>.+)",
         ),
         (rf"^should\s+{_WHO}\s+(?P<sides>\w+\s+or\s+\w+)$",),
         # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
@@ -175,6 +201,7 @@ _PHRASINGS = tuple(
 # X or Y: which is better?
 _FIRST = _regex(
     rf"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—])\s+wh\w+(?:\s+one)?\s+\w+\s+{_MORE})",
+    r"(?:out\s+of\s+)?",
     r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so\s+)?",
     rf"(?:which|what|who|how|is)\b(?=.*\b(?:{_MORE}|should|prefer|differ|differences?)\b)",
 )
@@ -188,7 +215,7 @@ _LEAD_IN = _regex(
     r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|",
     r"can\s+you|could\s+you|would\s+you|i\s+want\s+to(?:\s+know)?|i'd\s+like\s+to(?:\s+know)?|",
     r"(?:tell|show|give)\s+(?:me|us)|do\s+you\s+know|let's|explain|describe|discuss|summari[sz]e|about|",
-    rf"compare|contrast|comparing|to\s+{_CHOOSE}|",
+    rf"compare|contrast|comparing|(?:(?:when|where|how|which|what|why)\s+)?to\s+{_CHOOSE}|",
     r"what\s+about|how\s+about|who\s+(?:would\s+|will\s+)?wins?(?:\s+in\s+a\s+fight)?|",
     rf"(?:what(?:'s|’s|\s+is|\s+are)\s+)?(?:the\s+|an?\s+)?(?:distinctions?|fight|battle|duel|{_QUALITY})",
     r"(?:\s+(?:of(?:\s+using)?|between)))(?:\s+|$))+",
@@ -234,7 +261,7 @@ _TRAILING = _regex(
 )
 # Aspects after the last side, and those that only a proper name leaves no doubt about ("speak with
 # dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
-_ASPECT = _regex(r"(?<!ed)(?<!ten)\s+(?P<word>for|in|as|at|on(?!\s+rails\b))\s+\S")
+_ASPECT = _regex(r"(?:(?<!ed)(?<!ten)|(?=\s+for\b))\s+(?P<word>for|in|as|at|on(?!\s+rails\b))\s+\S")
 _QUALITIES = rf"(?:\w+\s+and\s+)*{_QUALITY}(?:\s+and\s+\w+)?$"
 _OF_PROPER = _regex(rf"(?:['’]s)?\s+(?P<word>with(?=\s+\S)|{_QUALITIES})")
 _OF_QUALITY = _regex(rf"(?:['’]s)?\s+{_QUALITIES}")
@@ -247,7 +274,7 @@ _NO_ENTITY = _regex(
     r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+\s+ones?|its?|this|that|",
     r"these|those|her|his|so|such|expected|planned|today|yesterday|more|less|better|worse|same|",
     r"different|else|dead|alive|now|never|always|",
-    r"whether|average|usual|normal|before|ever|vs|versus|vice\s+versa)$",
+    r"whether|average|usual|normal|before|ever|the|vs|versus|vice\s+versa)$",
     r"|(?:last|next|previous|this)\s+(?:\w*day|night|week|month|quarter|season|year|time)s?$",
     r"|other\s+way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
     r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|",
@@ -320,7 +347,8 @@ def parts(query: str) -> dict[str, str]:
 def _sides(query: str) -> Mapping[str, str]:
     """The different names of the sides that `query` compares, each with what was typed, which may
     end in an aspect that is no part of the name."""
-    text = _EMPHASIS.sub(r"\2", _BRACKETS.sub(" ", query[:MAX_QUERY]))
+    plain = _BRACKETS.sub(" ", query[:MAX_QUERY].translate(_WIDE))
+    text = _EMPHASIS.sub(r"\2", plain)
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.split())
         for read in (_versus, _compare, _listed, _phrased, _proper):
@@ -374,7 +402,10 @@ def alternatives(query: str) -> tuple[str, ...]:
     plain = _TRIM.sub("", _BRACKETS.sub(" ", query[:MAX_QUERY]))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
         return ()
-    sides_typed = [_entity(part) for part in _OR.split(plain)]
+    *others, last = _OR.split(plain)
+    if not any(" for " in other for other in others):
+        last = last.partition(" for ")[0]
+    sides_typed = [_entity(part) for part in (*others, last)]
     sides = {name.casefold(): name for name in sides_typed}
     return tuple(sides.values())[:MAX_ENTITIES] if all(sides_typed) and len(sides) > 1 else ()
 
@@ -473,9 +504,11 @@ def _form(name: str) -> str:
 
 
 def _proper(sentence: str) -> Sequence[str]:
-    """The sides of a sentence that is only "X or Y", both proper names: "Ruby or Python?"."""
+    """The sides of a sentence that is only "X or Y", both proper names: "Ruby or Python?", also if
+    an aspect follows: "iOS or Android for beginners?"."""
     sides = alternatives(sentence)
-    return sides if all(word[0].isupper() for side in sides for word in side.split()) else ()
+    words = (word for name in (_named(sides) if sides else ()) for word in name.split())
+    return sides if all(any(map(str.isupper, word)) for word in words) else ()
 
 
 def _split(sides: str) -> list[str]:

@@ -30,8 +30,9 @@ class _Table(dict[int, int | None]):
         if category == "Pd" or code in (0x2212, 0x2043, 0x02D7):
             self[code] = 0x2D
         # Format characters take no room on the page but would split a word: soft hyphen,
-        # zero-width spaces and joiners, direction marks, byte-order mark.
-        elif category == "Cf":
+        # zero-width spaces and joiners, direction marks, byte-order mark. So would the selectors
+        # that make a heart an emoji.
+        elif category == "Cf" or 0xFE00 <= code <= 0xFE0F:
             self[code] = None
         else:
             self[code] = code

@@ -22,34 +22,21 @@ CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armo
 
 
 @pytest.mark.parametrize(
-    ("profile", "question", "kept"),
+    ("profile", "question"),
     [
-        (
-            "adaptive-gap",
-            OWLBEARS,
-            ["monster-owlbear", "monster-owlbear-lair", "monster-owl", "monster-giant-owl"],
-        ),
-        ("adaptive-retrieval", "What is a lightsaber?", []),
-        ("adaptive-retrieval", OWLBEARS, None),
-        ("adaptive-gap+entities", "hill giant vs troll", None),
-        ("query-must", CLERIC, None),
-        ("full", CLERIC, None),
+        ("adaptive-gap", OWLBEARS),
+        ("adaptive-retrieval", "What is a lightsaber?"),
+        ("full", CLERIC),
     ],
 )
 def test_the_page_keeps_what_the_library_keeps(
-    open_page: Callable[..., Any],
-    library: Callable[..., Any],
-    profile: str,
-    question: str,
-    kept: list[str] | None,
+    open_page: Callable[..., Any], library: Callable[..., Any], profile: str, question: str
 ) -> None:
     page = open_page({"profile": profile}).ask(question)
     result = library(question, profile)
     found = len(seen(result).hits)
     assert page.strip.startswith(f"{len(result.kept)} kept of {found} retrieved")
     assert sorted(page.kept) == sorted(hit.id for hit in result.kept)
-    if kept is not None:
-        assert page.kept == kept
 
 
 def test_the_headline_names_the_cliff_and_the_layers_that_acted(

@@ -14,24 +14,6 @@ pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 
 
-def test_asking_again_in_vain_loses_no_answer(
-    open_page: Callable[..., Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    well = says("Owlbears attack on sight. [1]")
-
-    def fails_later(handler: Handler, body: dict[str, Any]) -> None:
-        behave = well if len(handler.server.asked) <= 2 else FAULTS["500"]
-        behave(handler, body)
-
-    monkeypatch.setenv("OPENAI_BASE_URL", serve(fails_later).url)
-    monkeypatch.setenv("OPENAI_MODEL", "fails-later")
-    page = open_page({"profile": "adaptive-gap", "q": "Tell me about owlbears"}).press("answer")
-    for _ in range(2):
-        page.press("answer-again" if "answer-again" in page.buttons else "answer")
-        assert page.sent.count("Owlbears attack on sight.") >= 2
-        assert sum("This is the earlier answer." in text for text in page.html) == 2
-
-
 def test_one_failed_answer_is_asked_for_alone_or_both_are_asked_again(
     open_page: Callable[..., Any],
     serve: Serve,

@@ -119,10 +119,8 @@ def test_what_was_not_learned_is_not_offered_and_by_link_it_says_how(
 @pytest.mark.parametrize(
     ("params", "error"),
     [
-        ({"a": "magic"}, "no 'magic'"),
         ({"a": "run-77"}, "no run 77"),
         ({"b": "by-magic"}, "no cutoff strategy 'magic'"),
-        ({"a": "full", "a.cutoff.max_results": "many"}, "cutoff.max"),
     ],
 )
 def test_what_a_link_wants_and_is_not_there_is_said(

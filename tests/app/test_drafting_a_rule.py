@@ -160,7 +160,9 @@ def test_what_was_typed_is_not_lost_by_drafting(page: Any, endpoint: Server) -> 
     assert "rule-swap" not in page.buttons
 
 
-@pytest.mark.parametrize(("fault", "timeout_s"), [(f, deadline(f, 1.0)) for f in FAULTS])
+@pytest.mark.parametrize(
+    ("fault", "timeout_s"), [(f, deadline(f, 1.0)) for f in ("429", "hangs", "half a JSON")]
+)
 def test_a_fault_leaves_the_text_and_says_why(
     page: Any, endpoint: Server, patiently: Callable[[], None], fault: str, timeout_s: float
 ) -> None:

@@ -139,8 +139,6 @@ def test_one_click_switches_off_the_layer_that_dropped_all(
 @pytest.mark.parametrize(
     ("secrets", "said"),
     [
-        ([(5, None)], "Ask someone with clearance level 5."),
-        ([(0, "referee")], "Ask someone in department referee."),
         (
             [(5, None), (2, "vault"), (0, "referee")],
             "Ask someone with clearance level 5, or in department referee, or in department vault "

@@ -1,5 +1,5 @@
-"""Every way in which an endpoint fails, on the page: reported in words, with a fallback, and the
-rest of the page unchanged. The endpoint is a real server on loopback."""
+"""An endpoint that fails, on the page: reported in words, with a fallback, and the rest of the page
+unchanged. The endpoint is a real server on loopback. tests/test_faults.py has every way to fail."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def stands(page: Any) -> bool:
     )
 
 
-@pytest.mark.parametrize("fault", TOLD)
+@pytest.mark.parametrize("fault", ["401", "hangs", "never ends", "half a JSON", "refuses"])
 def test_an_answer_that_fails(
     open_failing: Callable[..., Any],
     endpoint: Server,
@@ -112,7 +112,7 @@ def test_an_answer_that_fails(
     assert INSTEAD not in told(page)
 
 
-@pytest.mark.parametrize("fault", TOLD)
+@pytest.mark.parametrize("fault", ["hangs midway", "garbage", "nothing"])
 def test_a_judge_that_fails(
     open_failing: Callable[..., Any],
     endpoint: Server,
@@ -136,8 +136,6 @@ def test_a_judge_that_fails(
     page.choose("panel-box", "Prompt").choose("prompt-side", "unfiltered")
     assert "5 chunks" in told(page)
     assert "need-judge" in page.buttons
-    if fault == "refuses":
-        return
     endpoint.behave = says('{"decisions": [{"chunk_id": "monster-owlbear", "action": "KEEP"}]}')
     patiently()
     page.press("need-judge")

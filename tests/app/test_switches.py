@@ -20,7 +20,6 @@ CASES = {
     "clearance": ("adaptive-gap", "Which treasure maps are false?"),
     "query_must": ("query-must", CLERIC),
     "entities": ("adaptive-gap+entities", "hill giant vs troll"),
-    "words": ("adaptive-gap", CLERIC),
     "quality": ("adaptive-retrieval", OWLBEARS),
     "cutoff": ("adaptive-gap", OWLBEARS),
 }
@@ -157,7 +156,7 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
     page = open_page({"profile": "full", "q": CLERIC})
     assert said(page) == {
         "query_must": "−83", "entities": "", "words": "sorts", "quality": "−108", "cutoff": "−7",
-        "diversity": "off", "judge": "off", "context": "fits",
+        "diversity": "off", "judge": "off", "prune": "off", "context": "fits",
     }  # fmt: skip
     page.at.session_state["open-idle"] = page.at.session_state["open-cutoff"] = False
     page.run()

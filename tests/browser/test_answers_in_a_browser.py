@@ -1,7 +1,9 @@
-"""Answers in a real browser: extractive, streamed from an endpoint, and refused by one."""
+"""An endpoint in a real browser: its answers are streamed, asked again and stopped, and its draft
+of a rule is waited for."""
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -9,13 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faults import FAULTS, Behave, Handler, Server, error_body, page, says, servers
+from faults import FAULTS, Behave, Handler, Server, says, servers
 from playwright.sync_api import expect
 from waiting import SILENT_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap"}
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+LINK = {"q": CLERIC, "profile": "query-must"}
+GOOD = '{"contain_one_of": [["cleric", "clerics"]]}'
+MINE = '{"contain": "wizard"}'
 OpenTab = Callable[..., Any]
 
 
@@ -44,14 +50,21 @@ def second_takes_longer(handler: Handler, body: dict[str, Any]) -> None:
     handler.event("[DONE]")
 
 
-refuses = page(429, error_body("the quota is used up"), "application/json")
+def held(go_on: threading.Event) -> Behave:
+    """Answers with a good rule once it is released."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        go_on.wait(SILENT_S)
+        says(GOOD)(handler, body)
+
+    return behave
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[Server]:
     """A chat endpoint on loopback; a test sets its `behave`."""
     with servers() as start:
-        yield start(refuses)
+        yield start(says(GOOD))
 
 
 @pytest.fixture(scope="module")
@@ -63,44 +76,15 @@ def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
         RAGFILTER_PRICE_PROMPT="1",
         RAGFILTER_PRICE_COMPLETION="1",
         RAGFILTER_CURRENCY="$",
-        # No link that names a profile is changed by these.
-        MIN_TOP_K="4",
-        RAGFILTER_DIVERSITY__ENABLED="true",
-        RAGFILTER_RETRIEVAL__K="5",
     )
 
 
-def test_the_extractive_answer_cites_and_a_citation_opens_its_chunk(open_tab: OpenTab) -> None:
-    tab = open_tab(OWLBEARS).expect_kept(4)
-    answer = tab.keyed("answer-filtered")
-    expect(answer).to_contain_text(re.compile(r"[Oo]wlbear.*\[1\]", re.DOTALL))
-    expect(tab.keyed("panel")).to_contain_text("extractive")
-    expect(tab.keyed("answer-unfiltered")).to_be_visible()
-    tab.rest().keyed("cite-filtered-1", "button").click()
-    expect(tab.chunk.locator("h3")).to_have_text("Owlbear")
-    tab.rest().choose("panel-box", "Answer")
-    expect(answer).to_contain_text("[1]")
-
-
-def test_values_of_the_environment_say_where_they_came_from(
-    open_tab: OpenTab, app_with_llm: str
-) -> None:
-    tab = open_tab(url=app_with_llm)
-    sidebar = tab.page.locator(".stSidebar")
-    tab.rest().click("line-idle").open("diversity", "quality", "settings")
-    for variable in ("RAGFILTER_DIVERSITY__ENABLED", "MIN_TOP_K", "RAGFILTER_RETRIEVAL__K"):
-        expect(sidebar).to_contain_text(f"from the variable {variable}")
-
-
-def test_an_endpoint_answers_fails_hangs_and_refuses_on_one_page(
+def test_an_answer_streams_in_and_one_that_hangs_is_stopped(
     open_tab: OpenTab, app_with_llm: str, endpoint: Server
 ) -> None:
     tab = open_tab(OWLBEARS, url=app_with_llm)
     the_answer_streams_in_and_is_remembered(tab, endpoint)
-    no_answer_makes_the_browser_fetch_anything(tab, endpoint)
-    what_fails_leaves_the_extractive_answer(tab, endpoint)
     what_hangs_is_waited_for_visibly_and_can_be_stopped(tab, endpoint)
-    what_refuses_says_so_and_the_page_works_on(tab, endpoint)
 
 
 def the_answer_streams_in_and_is_remembered(tab: Any, endpoint: Server) -> None:
@@ -145,32 +129,6 @@ def the_answer_streams_in_and_is_remembered(tab: Any, endpoint: Server) -> None:
     tab.rest()
 
 
-def no_answer_makes_the_browser_fetch_anything(tab: Any, endpoint: Server) -> None:
-    leak = f"{endpoint.url}/leak.png"
-    endpoint.behave = says(f"Owls ![px]({leak}) [a]({leak}) ![b][c]\n\n[c]: {leak}\n\nsee [1].")
-    fetched: list[str] = []
-    tab.page.on("request", lambda request: fetched.append(request.url))
-    tab.ask("Who owns an owlbear?").click("answer")
-    answer = tab.keyed("answer-filtered")
-    expect(answer).to_contain_text("see [1].")
-    expect(answer).to_contain_text(f"![px]({leak})")
-    expect(answer.locator("img, a:has-text('px')")).to_have_count(0)
-    tab.rest()
-    assert not [url for url in fetched if "leak" in url]
-
-
-def what_fails_leaves_the_extractive_answer(tab: Any, endpoint: Server) -> None:
-    endpoint.behave = FAULTS["cuts the stream"]
-    tab.ask("What do owlbears eat?").click("answer")
-    answer = tab.keyed("answer-filtered")
-    expect(answer).to_contain_text("Trolls")
-    expect(answer).to_contain_text("closed the connection before the answer was complete")
-    expect(answer).to_contain_text("Without an LLM instead")
-    tab.rest().keyed("cite-filtered-1", "button").click()
-    expect(tab.chunk.locator("h3")).to_have_text(re.compile("[Oo]wl"))
-    tab.rest().choose("panel-box", "Answer").rest()
-
-
 def what_hangs_is_waited_for_visibly_and_can_be_stopped(tab: Any, endpoint: Server) -> None:
     endpoint.behave = FAULTS["hangs"]
     tab.ask("Where does an owlbear sleep?").click("answer")
@@ -190,11 +148,76 @@ def what_hangs_is_waited_for_visibly_and_can_be_stopped(tab: Any, endpoint: Serv
     tab.rest().click("present-button").rest()
 
 
-def what_refuses_says_so_and_the_page_works_on(tab: Any, endpoint: Server) -> None:
-    endpoint.behave = refuses
-    tab.ask("What is an owlbear worth?").click("answer")
-    expect(tab.verdicts).to_have_count(2)
-    expect(tab.verdicts.first).to_contain_text(re.compile("429|rate|limit|quota"))
-    expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
-    tab.rest().ask(OWLBEARS["q"]).expect_kept(4)
-    tab.rest().switch("cutoff").expect_kept(5)
+def test_a_draft_is_waited_for_reverted_stopped_and_never_cut_off(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    tab = open_tab(LINK, url=app_with_llm).expect_kept(15).rest()
+    expect(tab.cell(1, "title")).to_have_text(re.compile(r"Armor Class 7\s*$"))
+    tab.click_row(1)
+    expect(tab.chunk.locator("h3")).to_have_text(re.compile("Armor Class 7$"))
+    tab.edit_rule()
+    expect(tab.rule).to_have_value(re.compile("contain_one_of"))
+    a_draft_is_waited_for_while_the_page_is_used(tab, endpoint)
+    a_draft_is_stopped_and_a_failure_is_told(tab, endpoint)
+
+
+def a_draft_is_waited_for_while_the_page_is_used(tab: Any, endpoint: Server) -> None:
+    before = tab.rest().rule.input_value()
+    go_on = threading.Event()
+    endpoint.behave = held(go_on)
+    endpoint.asked.clear()
+    # The click also ends the typing.
+    tab.write_rule(MINE).click("rule-draft")
+    expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
+    expect(tab.rule).to_be_disabled()
+    # A switch, another panel and back: drafting continues.
+    tab.switch("query_must")
+    tab.expect_layers("retrieved", "clearance", "top_k", "context")
+    tab.switch("query_must")
+    tab.expect_layers("retrieved", "clearance", "query_must", "top_k", "context")
+    tab.choose("panel-box", "Rounds")
+    expect(tab.keyed("panel")).to_contain_text("A re-query loop would take")
+    tab.choose("panel-box", "Chunk")
+    expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
+    go_on.set()
+    expect(tab.rule).to_be_enabled()
+    # The browser shows the new text a moment after it has reopened the box.
+    expect(tab.rule).to_have_value(re.compile("clerics"))
+    assert len(endpoint.asked) == 1
+    assert json.loads(tab.rule.input_value()) == json.loads(GOOD)
+    note = tab.keyed("draft-note")
+    expect(note).to_contain_text("Drafted by small-model with the template attack-matrix.")
+    expect(note).to_contain_text("7 + 3 tokens")
+    expect(tab.verdicts.first).to_contain_text(
+        "Enters the kept list: I.A. ATTACK MATRIX FOR … Armor Class 7"
+    )
+    outcome = tab.cell(1, "outcome")
+    expect(outcome).to_have_text("✕ dropped")
+    # The text typed before can be brought back.
+    tab.rest().click("rule-swap")
+    expect(tab.rule).to_have_value(MINE)
+    tab.rest().click("rule-swap")
+    expect(tab.rule).to_have_value(re.compile("clerics"))
+    tab.rest().click("rule-save")
+    expect(outcome).to_have_text("● kept")
+    tab.rest().click("rule-undo")
+    expect(outcome).to_have_text("✕ dropped")
+    expect(tab.rule).to_have_value(before)
+
+
+def a_draft_is_stopped_and_a_failure_is_told(tab: Any, endpoint: Server) -> None:
+    before = tab.rest().rule.input_value()
+    go_on = threading.Event()
+    endpoint.behave = held(go_on)
+    tab.click("rule-draft")
+    expect(tab.keyed("draft-note")).to_contain_text("Asking small-model")
+    tab.click("rule-draft-stop")
+    expect(tab.keyed("draft-note")).to_contain_text("Stopped. Nothing was changed.")
+    expect(tab.rule).to_be_enabled()
+    go_on.set()
+    endpoint.behave = FAULTS["401"]
+    tab.rest().click("rule-draft")
+    expect(tab.keyed("draft-note")).to_contain_text("Check OPENAI_API_KEY")
+    expect(tab.rule).to_have_value(before)
+    expect(tab.keyed("rule-discard")).to_have_count(0)
+    tab.expect_kept(15)

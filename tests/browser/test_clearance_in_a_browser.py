@@ -112,39 +112,6 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
     assert leaked(received.text) == set()
 
 
-def test_neither_a_reference_nor_a_pattern_for_files_tells_of_a_secret(open_tab: OpenTab) -> None:
-    link = AS_USER | {"q": "How strong is a hill giant?", "retrieval.source_pattern": "*secret*"}
-    tab, received = open_listening(open_tab, link)
-    pattern = tab.open("settings").keyed("set-retrieval-source_pattern", "input")
-    # A pattern that only hidden files match tells the same as one that none matches.
-    told = []
-    for wanted in ("*secret*", "*nowhere*"):
-        pattern.fill(wanted)
-        pattern.press("Enter")
-        problem = tab.keyed("problem").filter(has_text=wanted)
-        expect(problem).to_contain_text("No file of the collection")
-        expect(tab.keyed("retry", "button")).to_be_visible()
-        # The rest of the page stands.
-        expect(tab.keyed("line-idle", "button")).to_be_visible()
-        told.append(tab.rest().keyed("problem").inner_text().replace(wanted, "PATTERN"))
-    assert told[0] == told[1]
-    pattern.fill("")
-    pattern.press("Enter")
-    # The reference of a chunk to a secret is not named.
-    tab.rest().keyed("filter", "input").fill("monster-hill-giant")
-    tab.page.keyboard.press("Enter")
-    expect(tab.cell(0, "title")).to_have_text("Hill Giant")
-    tab.rest().click_row(0)
-    expect(tab.chunk.locator("h3")).to_have_text("Hill Giant")
-    tab.rest().choose("chunk-part", "References")
-    expect(tab.keyed("refs")).to_be_visible()
-    tab.rest()
-    assert leaked(received.text) == set()
-    tab.view_as("Operator")
-    expect(tab.keyed("panel")).to_contain_text("(hidden)")
-    assert "secret-giant-steading" in leaked(page_text(tab.rest()))
-
-
 def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_users(
     open_tab: OpenTab, tmp_path: Path
 ) -> None:
@@ -184,26 +151,3 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     tab.rest().view_as("User")
     expect(panel).to_contain_text("This chunk is not shown.")
     assert leaked(page_text(tab.rest())) == set()
-
-
-def test_one_chip_says_who_looks_and_opens_the_choice(open_tab: OpenTab) -> None:
-    tab = open_tab(AS_USER | {"q": "When may the referee override the dice?"})
-    chip = tab.keyed("viewing", "button")
-    expect(chip).to_contain_text("Viewing as Guest")
-    expect(tab.kept).to_contain_text("5 kept")
-    chip.click()
-    tab.rest().keyed("user-level").get_by_role("slider").press("ArrowRight")
-    expect(tab.kept).to_contain_text("2 kept")
-    expect(tab.cell(0, "title")).to_have_text(re.compile("^When The Referee"))
-    # It stays open, says what was chosen, and offers the departments of the collection.
-    expect(chip).to_contain_text("Viewing as Player")
-    tab.rest().keyed("user-departments").get_by_role("combobox").click()
-    for department in ("referee", "treasury"):
-        expect(tab.page.get_by_role("option", name=department)).to_be_visible()
-    tab.page.keyboard.press("Escape")
-    tab.page.keyboard.press("Escape")
-    tab.rest().view_as("Operator")
-    expect(chip).to_contain_text("Viewing as operator")
-    tab.rest().switch("clearance")
-    expect(chip).to_contain_text("Viewing as everyone")
-    expect(tab.page.get_by_text("everyone sees everything here")).to_be_visible()

@@ -1,4 +1,4 @@
-"""A newcomer's data in a real browser: upload a folder of Markdown, index it, ask."""
+"""Collections in a real browser: upload files, index them, look after them, ask."""
 
 from __future__ import annotations
 
@@ -18,34 +18,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 @pytest.fixture(scope="module")
 def app(serve_app: Callable[..., str]) -> str:
     return serve_app()
-
-
-def test_indexing_is_stopped_and_goes_on_and_what_was_asked_is_still_there(
-    open_tab: Callable[..., Any], tmp_path: Path
-) -> None:
-    tab = open_tab({"q": "Tell me about owlbears", "profile": "adaptive-gap"}).expect_kept(4)
-    many = tmp_path / "many.jsonl"
-    records = [{"id": f"n{i}", "text": f"Note {i} is about room {i % 97}."} for i in range(4000)]
-    many.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    tab.page.get_by_role("link", name="Collections").click()
-    box = tab.page.locator("[data-testid='stFileUploader'] input[type='file']")
-    expect(box).to_be_attached()
-    box.set_input_files(many)
-    name = tab.keyed("upload-name", "input")
-    name.fill("notes")
-    name.press("Enter")
-    expect(tab.keyed("index", "button")).to_be_enabled()
-    tab.click("index")
-    # What is done, and how long the rest takes.
-    expect(tab.page.get_by_text(re.compile(r"\d% of .*\d (s|min) left"))).to_be_visible()
-    # The key of a job's button ends in the job's id. During a redraw, there may be two.
-    tab.page.locator("[class*='st-key-stop-'] button").first.click()
-    expect(tab.page.get_by_text("is stopped. Chunks embedded so far are kept.")).to_be_visible()
-    tab.page.locator("[class*='st-key-go-on-'] button").first.click()
-    expect(tab.page.get_by_text("holds 4,000 chunks")).to_be_visible()
-    tab.page.get_by_role("button", name="Ask a question").first.click()
-    # The question asked before is still there.
-    expect(tab.keyed("question", "input")).to_have_value("Tell me about owlbears")
 
 
 CAVES = "\n\n".join(f"Cave {i} is dark and deep, and bats hang in it." for i in range(9))

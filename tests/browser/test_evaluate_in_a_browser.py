@@ -1,4 +1,4 @@
-"""Settings files, an imported query set, and the map of Tune in a real browser."""
+"""An imported query set, and the map of Tune in a real browser."""
 
 from __future__ import annotations
 
@@ -34,34 +34,6 @@ def visit(tab: Any, page: str) -> Any:
 def resize(tab: Any, width: int) -> None:
     tab.page.set_viewport_size({"width": width, "height": 900})
     tab.rest()
-
-
-def test_settings_are_loaded_from_a_file_and_kept_under_a_name(
-    open_tab: OpenTab, tmp_path: Path
-) -> None:
-    good, bad = tmp_path / "ours.toml", tmp_path / "bad.toml"
-    good.write_text('profile = "query-must"\n[retrieval]\nk = 9\n', "utf-8")
-    bad.write_text("[retrieval]\nk = 3\npool_size = -1\n", "utf-8")
-    tab = open_tab(OWLBEARS).expect_kept(4).rest()
-    tab.open("settings")
-    file = tab.keyed("settings-file").locator("input[type=file]")
-    file.set_input_files(good)
-    tab.expect_kept(9)
-    expect(tab.page.get_by_text("Loaded ours.toml: profile query-must.")).to_be_visible()
-    tab.rest()
-    file.set_input_files(bad)
-    expect(tab.page.get_by_text("bad.toml, line 3")).to_be_visible()
-    tab.rest().expect_kept(9)
-    tab.keyed("settings-name", "input").fill("nine")
-    tab.click("save-as-button")
-    expect(tab.page.get_by_text("Saved as nine.")).to_be_visible()
-    # Other visitors of the workspace find them.
-    tab.go(OWLBEARS | {"open": "evidence"}).expect_kept(4).open("settings")
-    tab.rest().click("load-saved")
-    tab.expect_kept(9)
-    expect(tab.page).to_have_url(re.compile("profile=query-must.*retrieval.k=9"))
-    tab.rest().click("delete-saved")
-    expect(tab.keyed("load-saved", "button")).to_be_disabled()
 
 
 def test_a_set_is_imported_its_questions_open_and_the_map_is_clicked(

@@ -151,27 +151,3 @@ def test_the_views_of_a_run(tab: Any, runs: Runs) -> None:
         tab.rest()
     tab.open_question()
     expect(tab.kept).to_be_visible()
-
-
-def test_a_preview_and_what_is_managed(tab: Any, runs: Runs, tmp_path: Path) -> None:
-    visit(tab, "Collections")
-    caves = tmp_path / "caves.txt"
-    caves.write_text(
-        "\n\n".join(f"Cave {i} is dark and deep, and bats hang in it." for i in range(9))
-    )
-    chunks = tab.keyed("first-chunks").locator("strong")
-    with runs.only_a_fragment():
-        tab.page.locator("[data-testid='stFileUploader'] input[type='file']").set_input_files(caves)
-        expect(chunks).to_have_count(1)
-        tab.rest().keyed("cut-size").get_by_role("slider").press("Home")
-        expect(chunks).to_have_count(5)
-        tab.rest().click("discard-uploads")
-        expect(chunks).to_have_count(0)
-        tab.rest().keyed("manage").get_by_role("button", name="Rename").click()
-        tab.keyed("rename-demo", "input").fill("kept")
-        tab.keyed("rename-demo", "input").press("Enter")
-        expect(tab.keyed("rename", "button")).to_be_enabled()
-        tab.rest()
-    # All collections are listed again.
-    tab.click("rename")
-    expect(tab.keyed("manage-name").get_by_role("combobox")).to_have_value("kept")

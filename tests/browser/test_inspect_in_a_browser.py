@@ -1,4 +1,4 @@
-"""The Inspect page in a real browser: ask, tune, look, share, export."""
+"""The Inspect page in a real browser: ask, look, share, export, print."""
 
 from __future__ import annotations
 
@@ -24,37 +24,6 @@ CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armo
 OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap", "collection": "demo"}
 ESSENTIAL = ("ask-row", "curve", "panel", "table")
 OpenTab = Callable[..., Any]
-
-
-def test_a_question_is_asked_by_a_chip_or_typed_and_rules_drop_the_other_matrices(
-    open_tab: OpenTab,
-) -> None:
-    tab = open_tab({"profile": "query-must"})
-    tab.expect_kept(15)
-    box = tab.rest().keyed("question", "input")
-    expect(box).to_have_value(CLERIC)
-    tab.expect_layers("retrieved", "clearance", "query_must", "top_k", "context")
-    # Without the rules, the matrices of other armor classes come back.
-    outcome, title = tab.cell(1, "outcome"), tab.cell(1, "title")
-    expect(title).to_have_text(re.compile(r"CLERICS .*Armor Class 7\s*$"))
-    expect(outcome).to_have_text("✕ dropped")
-    tab.switch("query_must")
-    expect(outcome).to_have_text("● kept")
-    tab.expect_kept(15).expect_layers("retrieved", "clearance", "top_k", "context").rest()
-    kept = [
-        t for t, o in zip(tab.column("title"), tab.column("outcome"), strict=True) if "kept" in o
-    ]
-    assert sum("Armor Class" in words for words in kept) > 5
-    tab.switch("query_must")
-    expect(outcome).to_have_text("✕ dropped")
-    tab.expect_layers("retrieved", "clearance", "query_must", "top_k", "context")
-    # Another question is typed over the first.
-    tab.rest()
-    box.click()
-    box.press("Control+a")
-    tab.page.keyboard.type(OWLBEARS["q"])
-    tab.page.keyboard.press("Enter")
-    expect(tab.cell(0, "title")).to_have_text("Owlbear")
 
 
 def test_the_sources_questions_meet_their_expectations_in_every_wording(
@@ -88,39 +57,6 @@ def chunks(tab: Any, path: Path) -> list[dict[str, str]]:
     download.value.save_as(path)
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def test_a_threshold_moved_by_keys_or_dragged_changes_the_result_and_asks_no_store(
-    open_tab: OpenTab,
-) -> None:
-    tab = open_tab(OWLBEARS).expect_kept(4).rest()
-    gathered = tab.gathered()
-    slider = tab.open("cutoff").keyed("set-cutoff-gap_threshold").get_by_role("slider")
-    slider.focus()
-    for pressed in ("PageUp", "PageUp", *["ArrowRight"] * 4):
-        tab.page.keyboard.press(pressed)
-    expect(slider).to_have_value("0.22")
-    tab.expect_kept(5)
-    expect(tab.strip).to_contain_text("No cliff: best + 0.400")
-    for pressed in ("PageDown", "PageDown", *["ArrowLeft"] * 4):
-        tab.page.keyboard.press(pressed)
-    tab.expect_kept(4)
-    expect(tab.strip).to_contain_text("gap 0.217 ≥ 0.100")
-    # Its line is dragged in the curve: the picture follows at once, the result on release.
-    line = tab.rest().page.get_by_role("slider", name="Gap threshold, line of the curve")
-    tab.drag_line(line, 0, -30)
-    told = re.fullmatch(r"Gap threshold = (\d\.\d+) keeps 5", line.get_attribute("aria-valuetext"))
-    assert float(told[1]) > 0.217
-    expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(5)
-    tab.expect_kept(4)
-    tab.page.mouse.up()
-    tab.expect_kept(5)
-    expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(0)
-    expect(tab.strip).to_contain_text("No cliff: best + 0.400")
-    for view in ("set", "tune"):
-        slider = tab.keyed(f"{view}-cutoff-gap_threshold").get_by_role("slider")
-        expect(slider).to_have_value(f"{float(told[1]):g}")
-    assert tab.rest().gathered() == gathered
 
 
 def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:

@@ -48,6 +48,12 @@ def test_a_result_is_shown_compared_and_handed_out(
     read.goto(report.as_uri())
     expect(read.locator("h1")).to_have_text(QUESTION)
     expect(read.locator("h3", has_text=re.compile("Only A keeps"))).to_be_visible()
+    for width, dark in ((400, False), (1440, True)):
+        read.set_viewport_size({"width": width, "height": 900})
+        read.emulate_media(color_scheme="dark" if dark else "light")
+        assert read.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        shown = read.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (shown == "rgb(255, 255, 255)") is not dark
     assert requested == [report.as_uri()]
     context.close()
 

@@ -1,4 +1,5 @@
-"""Editing a chunk's rule in a real browser: rejected, previewed, saved, undone, in conflict."""
+"""Typing a chunk's rule in a real browser: keys, colours, and drafts that survive a reload; and on
+the Rules page, while keys open other chunks."""
 
 from __future__ import annotations
 
@@ -32,46 +33,6 @@ def open_row(tab: Any, row: int, title: str) -> Any:
     tab.edit_rule()
     expect(tab.rule).to_have_value(re.compile("contain_one_of"))
     return tab
-
-
-def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    outcome = tab.cell(1, "outcome")
-    expect(outcome).to_have_text("✕ dropped")
-    open_row(tab, 1, r"Armor Class 7\s*$")
-    before = tab.rule.input_value()
-
-    tab.write_rule('{"contain_one_of": [["cleric"], [7]]}').click("rule-save")
-    tab.expect_verdict("Not saved: Group 2, term 1")
-    tab.rest()
-    expect(outcome).to_have_text("✕ dropped")
-    expect(tab.keyed("rule-undo", "button")).to_be_disabled()
-    expect(tab.rule).to_have_value('{"contain_one_of": [["cleric"], [7]]}')
-
-    tab.write_rule(OPEN).page.keyboard.press("Control+Enter")
-    tab.expect_verdict("This question passes the rule")
-    tab.expect_verdict("Enters the kept list: I.A. ATTACK MATRIX FOR … Armor Class 7")
-    tab.rest()
-    expect(outcome).to_have_text("✕ dropped")
-
-    gathered = tab.gathered()
-    tab.keyed("rule-save", "button").scroll_into_view_if_needed()
-    tab.watch().click("rule-save")
-    expect(outcome).to_have_text("● kept")
-    # Visible without scrolling, like the buttons.
-    said = tab.keyed("rule-foot").locator(".rf-good")
-    expect(said).to_have_text("Saved.")
-    expect(said).to_be_in_viewport(ratio=1)
-    expect(tab.keyed("rule-save", "button")).to_be_in_viewport(ratio=1)
-    expect(tab.chunk).to_contain_text("rule holds: cleric")
-    expect(tab.keyed("rule-undo", "button")).to_be_enabled()
-    # The page has neither moved nor searched again.
-    assert tab.rest().gathered() == gathered
-    assert len(tab.page.evaluate("[...window.strips]")) == 1
-    tab.click("rule-undo")
-    expect(outcome).to_have_text("✕ dropped")
-    expect(tab.rule).to_have_value(before)
-    tab.rest().expect_kept(15)
 
 
 def test_the_editor_is_beside_the_text_and_led_by_keys(open_tab: OpenTab) -> None:
@@ -179,36 +140,15 @@ def test_a_rule_is_coloured_and_checked_while_it_is_typed(open_tab: OpenTab) -> 
     tab.click("rule-discard")
 
 
-def test_of_two_who_edit_a_rule_none_overwrites_the_other(open_tab: OpenTab) -> None:
+def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenTab) -> None:
     first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
     for tab in (first, second):
         open_row(tab, 1, r"Armor Class 7\s*$")
-    the_second_sees_the_conflict_and_keeps_the_text(first, second)
-    first.rest().click("rule-undo")
-    expect(first.cell(1, "outcome")).to_have_text("✕ dropped")
-    second.rest().choose("rule-view", "Form").rest().choose("rule-view", "JSON")
-    expect(second.cell(1, "outcome")).to_have_text("✕ dropped")
-    what_was_typed_survives_a_reload_and_overwrites_nothing(first, second)
+    a_draft_outlives_the_page(first, second)
     a_tab_changes_only_its_own_drafts(first)
 
 
-def the_second_sees_the_conflict_and_keeps_the_text(first: Any, second: Any) -> None:
-    first.write_rule(OPEN).click("rule-save")
-    expect(first.cell(1, "outcome")).to_have_text("● kept")
-
-    second.write_rule(SHUT).click("rule-save")
-    expect(second.keyed("rule-overwrite", "button")).to_be_visible()
-    expect(second.keyed("panel")).to_contain_text("yours is still in the editor")
-    expect(second.rule).to_have_value(SHUT)
-    stored = second.keyed("panel").get_by_test_id("stCode").locator("code")
-    assert json.loads(stored.text_content()) == json.loads(OPEN)
-
-    second.rest().click("rule-take")
-    expect(second.rule).to_have_value(re.compile('"contain": "cleric need"'))
-    expect(second.cell(1, "outcome")).to_have_text("● kept")
-
-
-def what_was_typed_survives_a_reload_and_overwrites_nothing(first: Any, second: Any) -> None:
+def a_draft_outlives_the_page(first: Any, second: Any) -> None:
     earlier = "Typed before this page was reopened"
     first.rest().rule.fill(SHUT)
     first.page.wait_for_function("() => localStorage['ragfilter-drafts']?.includes('wizard')")
@@ -246,3 +186,85 @@ def a_tab_changes_only_its_own_drafts(tab: Any) -> None:
     tab.rest().click("rule-discard")
     tab.page.wait_for_function(f"() => {stored}.length === 1")
     assert tab.page.evaluate(stored) == [["demo", "another", "{", None]]
+
+
+def find(tab: Any, text: str) -> None:
+    """Find the chunks with this text and open the first of them."""
+    tab.keyed("rules-text", "input").fill(text)
+    tab.keyed("rules-text", "input").press("Enter")
+    expect(tab.page.get_by_text(re.compile("of 572 chunks"))).not_to_contain_text("572 of 572")
+    tab.rest().click("rules-next")
+    expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
+
+
+def test_what_is_typed_stays_with_its_chunk_and_its_group(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "query-must", "q": CLERIC})
+    tab.page.get_by_role("link", name="Rules").click()
+    expect(tab.keyed("rules-next", "button")).to_be_visible()
+    tab.rest()
+    # Chunks to which no other test gives rules.
+    find(tab, "monster-were")
+    keys_leave_what_was_typed_with_its_own_chunk(tab)
+    terms_typed_on_stay_in_their_group_of_the_form(tab)
+
+
+def keys_leave_what_was_typed_with_its_own_chunk(tab: Any) -> None:
+    head, panel, keys = tab.chunk.locator("h3"), tab.keyed("rules-panel"), tab.page.keyboard
+    first = head.inner_text()
+    # At once, and after the page has answered.
+    for pause_ms in (0, 1500):
+        tab.rest().rule.click()
+        typed = f'{{"contain_none_of": ["typed {pause_ms}"]}}'
+        keys.type(typed)
+        tab.page.wait_for_timeout(pause_ms)
+        keys.press("Alt+ArrowDown")
+        expect(panel).to_contain_text("2 of ")
+        expect(head).not_to_have_text(first)
+        expect(tab.rule).to_have_value("")
+        expect(tab.rule).to_be_focused()
+        tab.rest()
+        keys.press("Alt+ArrowUp")
+        expect(head).to_have_text(first)
+        expect(tab.rule).to_have_value(typed)
+        # Its effect is that of what was typed, beside it.
+        expect(tab.keyed("rule-effect")).to_contain_text("with this rule")
+        expect(tab.cell(0, "state")).to_contain_text("✎ draft")
+        tab.rest().click("rule-discard")
+        expect(tab.rule).to_have_value("")
+
+
+def terms_typed_on_stay_in_their_group_of_the_form(tab: Any) -> None:
+    first, second = (tab.keyed(f"rule-group-{i}", "input") for i in range(2))
+    tab.rest().choose("rule-view", "Form").rest()
+    first.click()
+    tab.type_terms("cleric", "druid", "monk").rest()
+    assert groups(tab) == [["cleric", "druid", "monk"]]
+    expect(first).to_be_focused()
+    expect(second).to_have_value("")
+    # Buttons are in between: one that clears the field, and the help.
+    for _ in range(4):
+        if not second.evaluate("field => field === document.activeElement"):
+            tab.page.keyboard.press("Tab")
+            tab.rest()
+    expect(second).to_be_focused()
+    tab.type_terms("ac 6", "armor class 6").rest()
+    assert groups(tab) == [["cleric", "druid", "monk"], ["ac 6", "armor class 6"]]
+    first.click()
+    for _ in range(3):
+        tab.page.keyboard.press("Backspace")
+        tab.rest()
+    # The emptied field stays where it is, for the next term.
+    assert groups(tab) == [["ac 6", "armor class 6"]]
+    tab.type_terms("ranger").rest()
+    assert groups(tab) == [["ranger"], ["ac 6", "armor class 6"]]
+    tab.rest().click("rules-next")
+    expect(tab.keyed("rules-panel")).to_contain_text("2 of ")
+    tab.rest()
+    expect(tab.keyed("rule-form").locator("[data-tag]:visible")).to_have_count(0)
+    tab.choose("rule-view", "JSON")
+
+
+def groups(tab: Any) -> list[list[str]]:
+    fields = [tab.keyed(f"rule-group-{i}") for i in range(3)]
+    texts = [field.locator("[data-tag]:visible").all_inner_texts() for field in fields]
+    return [terms for terms in texts if terms]

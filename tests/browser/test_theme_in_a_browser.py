@@ -22,30 +22,8 @@ DRAWN_IN = """colour => {
     .some(point => point.style.fill === probe.style.color)
 }"""
 
-CONTRAST = """part => {
-  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})
-  const layers = []
-  for (let each = part; each; each = each.parentElement) {
-    layers.unshift(getComputedStyle(each).backgroundColor)
-  }
-  const seen = colours => {
-    for (const colour of colours) {
-      canvas.fillStyle = colour
-      canvas.fillRect(0, 0, 1, 1)
-    }
-    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(each => {
-      const part = each / 255
-      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
-    })
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05
-  }
-  const [ground, ink] = [seen(layers), seen([...layers, getComputedStyle(part).color])]
-  return Math.max(ground, ink) / Math.min(ground, ink)
-}"""
-"""How an element's text stands out from what lies behind it, as WCAG 2.1 counts it."""
 
-
-def test_the_theme_is_switched_with_one_run_and_all_can_be_read_in_both(
+def test_the_theme_is_switched_with_one_run(
     open_tab: Callable[..., Any],
 ) -> None:
     sent: list[str | bytes] = []
@@ -63,12 +41,10 @@ def test_the_theme_is_switched_with_one_run_and_all_can_be_read_in_both(
     tab.rest()
     top = tab.keyed("ask-row").bounding_box()
     assert len(sent) == 1
-    expect_readable(tab)
     choose_theme(tab, "Dark")
     page.wait_for_function(DRAWN_IN, arg=pinned.colour(dark=True))
     tab.rest()
     assert len(sent) == 2
-    expect_readable(tab)
 
     # The component that watches the theme takes no space.
     page.add_style_tag(content=".st-key-theme { display: none }")
@@ -89,20 +65,3 @@ def test_the_theme_is_switched_with_one_run_and_all_can_be_read_in_both(
 def choose_theme(tab: Any, name: str) -> None:
     tab.page.get_by_test_id("stMainMenuButton").click()
     tab.page.get_by_test_id(f"stMainMenuItem-theme-{name}").click()
-
-
-def expect_readable(tab: Any) -> None:
-    """What is chosen and what is small stands out from what lies behind it."""
-    for part in (
-        tab.keyed("panel-box", "[data-selected] p"),
-        tab.keyed("ask-button", "button p"),
-        tab.keyed("table-bar").get_by_test_id("stTextInputIcon").locator("span"),
-    ):
-        part.scroll_into_view_if_needed()
-        part.hover(force=True)
-        # Colours change over a moment.
-        part.evaluate(
-            "part => Promise.all(part.closest('button, span').getAnimations().map(a => a.finished))"
-        )
-        assert part.evaluate(CONTRAST) >= 4.5, part
-    tab.page.locator(".stMain").evaluate("main => main.scrollTo(0, 0)")

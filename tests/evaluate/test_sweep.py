@@ -58,6 +58,7 @@ def pool(distances: list[int], space: str = "l2") -> Pool:
     return Pool("title 3 vs title 9", "c", space, hits, sides, reranker="late_interaction")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["l2", "rank"])
 def test_a_sweep_keeps_what_replay_keeps(space: str) -> None:
     @given(DISTANCES, st.lists(SETTINGS, min_size=1, max_size=6), st.integers(0, 2))

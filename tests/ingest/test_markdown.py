@@ -249,6 +249,7 @@ BLOCKS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(BLOCKS, max_size=12), st.sampled_from(["\n", "\n\n", "\r\n"]), st.booleans())
 def test_no_word_of_the_body_is_lost(
     tmp_path_factory: pytest.TempPathFactory, blocks: list[str], between: str, headings: bool

@@ -154,6 +154,7 @@ def holds(found: dict[str, Record]) -> None:
         assert set(record.chunk.refs) <= found.keys() - {record.chunk.id}
 
 
+@pytest.mark.slow
 @given(TREES)
 def test_no_random_tree_crashes(tree: object) -> None:
     parts = tree if isinstance(tree, dict) else {"components": tree, "paths": tree, "tags": tree}

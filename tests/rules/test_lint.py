@@ -477,6 +477,7 @@ def test_messages(snapshot: Any) -> None:
     assert {kind: f"{f.severity}: {f.message}" for kind, f in lines.items()} == snapshot
 
 
+@pytest.mark.slow
 def test_the_demo_has_no_such_problem() -> None:
     records = [record for record in demo.records() if record.get("query_must")]
     chunks = {r["id"]: Chunk(r["id"], r["text"], r["title"], rule=text_of(r["query_must"]))

@@ -145,6 +145,8 @@ EDGES = [
     ("magic-user", "magic‑user", True, False),
     ("cleric", "ＣＬＥＲＩＣ", True, False),
     ("cleric", "cle\u200bric", True, False),
+    ("❤\ufe0f", "I ❤ you", True, False),
+    ("❤", "I ❤\ufe0f you", True, True),
     ("cleric", "cleric's", True, True),
     ("cleric", "the clerics", False, True),
     ("straße", "STRASSE", True, False),

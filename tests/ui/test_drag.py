@@ -65,6 +65,7 @@ def test_steps_worked_by_hand(name: str, values: tuple[float, ...], steps: tuple
     assert keeps(made, name, values) == steps
 
 
+@pytest.mark.slow
 @given(
     gaps=st.lists(st.sampled_from((0.0, 0.01, 0.03, 0.1, 0.12, 0.3)), min_size=1, max_size=70),
     strategy=st.sampled_from(("gap", "fixed", "autocut", "adaptive_k", "otsu", "relative")),
@@ -121,6 +122,7 @@ def test_keys_walk_through_what_the_curve_shows_in_its_order() -> None:
     assert given["open"] == 1
 
 
+@pytest.mark.slow
 @given(
     gaps=st.lists(st.sampled_from((0.0, 0.01, 0.03, 0.1, 0.12, 0.3)), min_size=3, max_size=60),
     strategy=st.sampled_from(("gap", "fixed", "autocut", "adaptive_k", "otsu", "relative")),

@@ -6,13 +6,18 @@ valid for one version of the collection, and every write gives the collection a 
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any
 
 from ragfilter.basics.extras import extra
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Catalogue
 
 with extra("chroma"):
@@ -40,20 +45,20 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         return None
     if (table.schema.metadata or {}).get(VERSION) != version.encode():
         return None
-    columns: list[list[Any]] = [
-        table["id"].to_pylist(),
-        table["title"].to_pylist(),
-        [tuple(refs) if refs else () for refs in table["refs"].to_pylist()],
-        table["clearance"].to_pylist(),
-        *(_shared(table[name]) for name in REPEATED),
-    ]
-    own: dict[str, Any] = {}  # One for all: 100,000 would keep the garbage collector busy.
-    return Catalogue(
-        {
-            i: Chunk(i, "", title, kind, source, None, refs, level, department, rule, False, own)
-            for i, title, refs, level, kind, source, department, rule in zip(*columns, strict=True)
-        }
-    )
+    ids = table["id"].to_pylist()
+    columns: dict[str, Iterable[Any]] = {
+        "id": ids,
+        "text": repeat(""),
+        "title": table["title"].to_pylist(),
+        "page": repeat(None),
+        "refs": _tuples(table["refs"]),
+        "clearance": map(readable_level, table["clearance"].to_pylist()),
+        "loaded": repeat(False),
+        "metadata": repeat({}),  # One for all: 100,000 would keep the garbage collector busy.
+        **{name: _shared(table[name]) for name in REPEATED},
+    }
+    with _collecting_nothing():
+        return Catalogue(zip(ids, _chunks(len(ids), columns), strict=True))
 
 
 def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> None:
@@ -81,6 +86,35 @@ def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> No
         fresh.replace(path)
     except OSError as error:
         log.warning("%s cannot be written: %s", path, error.strerror)
+
+
+def _chunks(n: int, columns: Mapping[str, Iterable[Any]]) -> list[Chunk]:
+    """`n` chunks with the values of `columns`, one for each field. Filling them field by field
+    takes a fifth of the time of `n` calls of `Chunk`."""
+    made = [object.__new__(Chunk) for _ in range(n)]
+    for each in fields(Chunk):
+        deque(map(getattr(Chunk, each.name).__set__, made, columns[each.name]), maxlen=0)
+    return made
+
+
+@contextmanager
+def _collecting_nothing() -> Iterator[None]:
+    """Without garbage collection, which would look at all new chunks again and again."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+def _tuples(column: Any) -> Iterator[tuple[Any, ...]]:
+    """The values of a column of lists, without a list of each."""
+    lists = column.combine_chunks()
+    values = lists.values.to_pylist()
+    ends = pairwise(lists.offsets.to_pylist())
+    return (tuple(values[start:end]) if start < end else () for start, end in ends)
 
 
 def _shared(column: Any) -> list[Any]:

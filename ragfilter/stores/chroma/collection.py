@@ -9,6 +9,7 @@ metadata, so conditions are checked in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -39,6 +40,10 @@ WITHHELD = "ragfilter:withheld"
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
+ALL_CHECKED = 10_000
+"""The largest collection of which every chunk is looked up, to see if it is lost."""
+SAMPLE, SAMPLES = 250, 4
+"""How many chunks are looked up of a larger one, and in how many places."""
 WRITE_BATCH = 5_000
 
 
@@ -335,12 +340,16 @@ class ChromaCollection:
     def _read_lost(self, raw: RawCollection) -> set[str]:
         probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
         with guard(self._store.where):
-            # Lost chunks are older than found ones, so check only the first ones of a large
-            # collection.
-            first = IDS_PAGE if self._is_large(raw) else None
+            # Lost chunks are older than found ones, so some of a large collection are enough.
+            count = self._count(raw)
+            size, step = (SAMPLE, count // SAMPLES) if count > ALL_CHECKED else (None, ALL_CHECKED)
+            pages = (
+                raw.get(include=[], limit=size, offset=start)["ids"]
+                for start in range(0, count, step)
+            )
             try:
-                for page in _pages(raw.get(include=[], limit=first)["ids"], IDS_PAGE):
-                    raw.query(query_embeddings=probe, n_results=1, ids=page, include=[])
+                if ids := list(chain.from_iterable(pages)):
+                    raw.query(query_embeddings=probe, n_results=1, ids=ids, include=[])
             except InternalError:
                 ids = raw.get(include=[])["ids"]
                 found = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]

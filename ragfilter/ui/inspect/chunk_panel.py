@@ -22,6 +22,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, label_buttons, reference_graph
 from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.pruned import struck_text
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import elements, html
@@ -54,13 +55,13 @@ def draw(view: View) -> None:
     match _part(view, chunk.id):
         case "Rule":
             with st.container(key="rule-both", horizontal=True, gap="small"):
-                _text(chunk)
+                _text(view, chunk)
                 with st.container(key="rule-side", gap="small"):
                     draw_rule(view, chunk)
         case "References":
             reference_graph.draw(view, chunk)
         case _:
-            _text(chunk)
+            _text(view, chunk)
 
 
 def finish(view: View) -> None:
@@ -80,9 +81,12 @@ def _opened(view: View) -> Hit | None:
     return find_hit(view.shown, wanted) or hit
 
 
-def _text(chunk: Chunk) -> None:
+def _text(view: View, chunk: Chunk) -> None:
     with st.container(key="chunk-text"):
-        st.text(chunk.text or "This chunk has no text.")
+        if struck := struck_text(view.shown, chunk.id, chunk.text):
+            html.draw(struck)
+        else:
+            st.text(chunk.text or "This chunk has no text.")
 
 
 def _part(view: View, chunk_id: str) -> str:

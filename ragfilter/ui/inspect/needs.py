@@ -21,7 +21,11 @@ from ragfilter.ui.session.resources import Resources, score_key
 from ragfilter.ui.session.visit import View
 
 PER_CHUNK_S = {"late_interaction": 0.02, "cross_encoder": 0.08}
-NAMES = {"late_interaction": "late interaction", "cross_encoder": "the cross-encoder"}
+NAMES = {
+    "late_interaction": "late interaction",
+    "cross_encoder": "the cross-encoder",
+    "http": "the endpoint",
+}
 
 
 def draw(view: View) -> None:
@@ -116,7 +120,12 @@ def _score(need: Pending, result: PoolResult, resources: Resources, *, again: bo
     left = _unscored(need, result, resources)
     seconds = numbers.seconds(left * PER_CHUNK_S.get(quality.reranker, 0.05))
     name = NAMES.get(quality.reranker, quality.reranker)
-    return f"Score {'again: ' if again else ''}{n} with {name} · {seconds}, local"
+    where = "local"
+    if quality.reranker == "http":
+        at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
+        cost = numbers.money(at.cost(left, batch), at.currency) if at.price else ""
+        where = ", ".join(filter(None, (numbers.counted(at.calls(left, batch), "call"), cost)))
+    return f"Score {'again: ' if again else ''}{n} with {name} · {seconds}, {where}"
 
 
 def _unscored(need: Pending, result: PoolResult, resources: Resources) -> int:

@@ -42,6 +42,8 @@ COST_HELP: dict[Cost, str] = {
     "free.",
     "local model": "Runs a model on this machine if the first results are poor. Its scores are "
     "cached.",
+    "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores "
+    "are cached.",
     "LLM call": "Costs one LLM call, only when its button is pressed. The answer is cached.",
 }
 """What each cost means, in a sentence."""
@@ -50,6 +52,7 @@ COST_HELP: dict[Cost, str] = {
 CHOICE_LABELS = {
     "late_interaction": "late interaction",
     "cross_encoder": "cross-encoder",
+    "http": "by HTTP",
     "when_poor": "when poor",
 }
 WHEN_EMPTY = {"retrieval.source_pattern": "all files"}

@@ -8,9 +8,11 @@ import streamlit as st
 
 from ragfilter.report.story import Story
 from ragfilter.report.story import story as story_of
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answer, ask, empty, problems, progress, share, stacks, summary, view_as
-from ragfilter.ui.look import html
+from ragfilter.ui.kit.pruned import pruning, struck_text
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import View, Visit
 
@@ -34,6 +36,7 @@ def draw(here: Visit) -> None:
     summary.draw(view, told)
     if told.found:
         progress.unless(answer.is_awaited(), _picture)(view, told)
+        _pruned(view)
         html.heading("Answers")
         answer.draw_both(view)
 
@@ -49,6 +52,18 @@ def _head(view: View) -> None:
                 )
         share.draw_report(view, "present-report")
         ask.draw_present_button()
+
+
+def _pruned(view: View) -> None:
+    """Offer to show what of the passages is not in the prompt."""
+    detail = pruning(view.mine)
+    if detail is None or not st.toggle("Show what was pruned", key="show-pruned"):
+        return
+    saved = numbers.tokens(detail.before - detail.after)
+    elements.aside(f"What is struck does not help to answer, and saves {saved}.")
+    for hit in view.mine.kept:
+        if struck := struck_text(view.mine, hit.id, hit.chunk.text):
+            html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
 
 
 def _picture(view: View, told: Story) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer import compare
-from ragfilter.answer.context import Context, pack
+from ragfilter.answer.context import Context, pack, sent
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, VERSION, Answer, AnswerStream
 from ragfilter.engine.replay import unfiltered
@@ -184,7 +184,7 @@ def _extract(
 def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") -> Hashable:
     chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
-    contents = tuple((hit.id, hash(hit.chunk.text)) for hit in context.chunks)
+    contents = tuple((hit.id, hash(sent(hit))) for hit in context.chunks)
     return query, model, VERSION, contents, context.shortened
 
 

@@ -87,9 +87,22 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         session.complete_next = False
         with _waiting(place, "Scoring …"):
             pool = complete_pool(session.asked, pool, settings, user, resources)
+    elif settings.prune.enabled:
+        pool = _pruned(session.asked, pool, settings, resources)
     if session.request is None:
         return pool
     return _fulfil(session.request, pool, session.asked, settings, resources, place)
+
+
+def _pruned(asked: AskedQuestion, pool: Pool, settings: Settings, resources: Resources) -> Pool:
+    """The pool with what the sentences of the chunks that are kept now contribute. As for quotes,
+    only those are embedded whose vectors are not stored."""
+    user, replay = state.user(), state.session().replays.of
+    needs = [need for need in replay(pool, settings, user).needs if need.kind == "prune"]
+    if not needs:
+        return pool
+    backends = resources.backends(asked.collection)
+    return keep_pool(asked, complete(pool, needs, settings, backends, user), resources)
 
 
 def follow_edit(collection: str, before: str, resources: Resources) -> None:
@@ -269,7 +282,7 @@ def complete_pool(
     replays next."""
     pool = forget_failures(pool, "rerank")
     backends = resources.backends(asked.collection)
-    kinds: tuple[PendingKind, ...] = ("rerank",) if score else ()
+    kinds: tuple[PendingKind, ...] = ("rerank", "prune") if score else ("prune",)
     result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
     pool = look_up(result.pool, result.needs, settings, backends, user)
     return keep_pool(asked, pool, resources)

@@ -23,6 +23,7 @@ from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import Preparation
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
+from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
@@ -121,8 +122,9 @@ class Resources:
         return self.checks.of(usual, lambda: Checks(usual))
 
     def backends(self, collection: str) -> Backends:
-        """The workbench's backends, with a reranker that caches its scores."""
-        plain = self.bench.backends(collection)
+        """The workbench's backends, with a reranker that caches its scores, and sentence vectors
+        that are stored."""
+        plain = replace(self.bench.backends(collection), pruner=SentencePruner(self.embedder()))
         make = plain.reranker
         if make is None:
             return plain

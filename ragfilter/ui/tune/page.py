@@ -55,8 +55,8 @@ def draw(visit: Visit) -> None:
     if not suggestion.draw(visit, labels, wish, query_set.name):
         elements.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
-            "They come with their gain on questions they were not tuned on, what changes and what "
-            "is lost. " + ("It takes minutes, and less without reranking." if wish.rerank else ""),
+            "They come with their gain on other questions, what changes and what "
+            "is lost. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
         )
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
         if by_hand.open:

@@ -1,0 +1,157 @@
+"""What the prune layer saves, and how much of the evidence it keeps.
+
+A set is questions with quotes that answer them, in `evidence/`: demo and adsapi (indexed in the
+workspace: query id, chunk id, quote), Python's language reference as `pydoc_data` has it, and the
+Markdown documentation of Node.js in FOLDER (Debian's package nodejs-doc), both with the question
+and its quote. The last two are cut here, and searched with the bundled model. "k 10" prunes the
+first ten hits of a plain search, "kept" the chunks that `full` keeps, or the first four.
+
+Run: PYTHONPATH=. python benchmarks/prune.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import numpy as np
+
+import ragfilter as rf
+from ragfilter.answer.context import cost, cost_in_prompt, sent
+from ragfilter.engine.retrieve import run
+from ragfilter.evaluate import query_sets
+from ragfilter.model import Chunk, Hit
+from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.pruner import SentencePruner
+from ragfilter.protocols import Vectors
+from ragfilter.settings.config import load
+from ragfilter.workbench import Workbench, read_deployment
+
+EVIDENCE = Path(__file__).parent / "evidence"
+SHARES = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
+FIRST, FEW = 10, 4
+CHARS = 1100
+PAGES = ("child_process", "events", "os", "path", "readline", "timers", "worker_threads")
+PRUNED = load(profile="unfiltered", environ={}).settings.with_values(
+    {"prune.enabled": True, "context.max_context_tokens": 100_000}
+)
+
+
+class Remembering:
+    """The bundled model, which embeds each text once."""
+
+    name = "remembering"
+
+    def __init__(self) -> None:
+        self._model = BundledEmbedder()
+        self._known: dict[str, Vectors] = {}
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known.update(zip(new, self._model.embed(new), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question, its quotes with the chunk that holds each, the first hits and what is kept."""
+
+    query: str
+    quotes: tuple[tuple[str, str], ...]
+    first: tuple[Chunk, ...]
+    kept: tuple[Chunk, ...]
+
+
+def main(folder: Path | None) -> None:
+    model = Remembering()
+    report("demo", list(indexed("demo")), model)
+    report("adsapi", list(indexed("adsapi")), model)
+    report("python", list(searched("python", cut(topics.items()), model)), model)
+    if folder is not None:
+        report("nodejs", list(searched("nodejs", cut(sections(folder)), model)), model)
+
+
+def report(name: str, cases: Sequence[Case], model: Remembering) -> None:
+    flts = {
+        share: rf.Filter(PRUNED.with_values({"prune.share": share}), pruner=SentencePruner(model))
+        for share in SHARES
+    }
+    for which in ("first", "kept"):
+        for share, flt in flts.items():
+            before = after = quotes = there = 0
+            for case in cases:
+                chunks = getattr(case, which)
+                hits: tuple[Hit, ...] = flt(case.query, chunks).kept
+                before += sum(cost(hit.chunk) for hit in hits)
+                after += sum(map(cost_in_prompt, hits))
+                sends = {hit.id: plain(sent(hit)) for hit in hits}
+                held = [(i, plain(quote)) for i, quote in case.quotes if i in sends]
+                quotes += len(held)
+                there += sum(quote in sends[i] for i, quote in held)
+            print(
+                f"{name:7s} {which:5s} share {share:.2f}: {after / before:6.1%} of {before} tokens,"
+                f" {there} of {quotes} quotes ({there / max(1, quotes):.1%})",
+                flush=True,
+            )
+
+
+def indexed(name: str) -> Iterator[Case]:
+    given = query_sets.load_files(name, None)
+    full = load(profile="full", environ={}).settings
+    quotes: dict[str, list[tuple[str, str]]] = {}
+    for query_id, chunk_id, quote in rows(name):
+        quotes.setdefault(query_id, []).append((chunk_id, quote))
+    with Workbench.open(read_deployment()) as bench:
+        for query_id, held in quotes.items():
+            result = run(given.queries[query_id], full, bench.backends(name))
+            first = tuple(hit.chunk for hit in result.pool.hits[:FIRST])
+            yield Case(result.query, tuple(held), first, tuple(h.chunk for h in result.kept))
+
+
+def searched(name: str, chunks: Sequence[Chunk], model: Remembering) -> Iterator[Case]:
+    vectors = model.embed([chunk.passage for chunk in chunks])
+    for query, quote in rows(name):
+        near = np.argsort(-(vectors @ model.embed([query])[0]))[:FIRST]
+        first = tuple(chunks[i] for i in near)
+        held = tuple((c.id, quote) for c in first if plain(quote) in plain(c.text))
+        yield Case(query, held, first, first[:FEW])
+
+
+def rows(name: str) -> Iterator[list[str]]:
+    for line in (EVIDENCE / f"{name}.tsv").read_text(encoding="utf-8").splitlines():
+        yield line.split("\t")
+
+
+def sections(folder: Path) -> Iterator[tuple[str, str]]:
+    """The sections of the pages, each under its own heading."""
+    for page in PAGES:
+        text = re.sub(r"<!--.*?-->", "", (folder / f"{page}.md").read_text("utf-8"), flags=re.S)
+        for part in re.split(r"^(?=#{1,5} )", text, flags=re.M):
+            heading, _, _ = part.partition("\n")
+            yield f"{page} - {heading.strip('# ')}", part
+
+
+def cut(texts: object) -> list[Chunk]:
+    """Paragraphs, as many together as have at most so many characters."""
+    found: list[tuple[str, str]] = []
+    for title, text in texts:  # type: ignore[attr-defined]
+        held = ""
+        for part in re.split(r"\n\s*\n", re.sub(r"\n {3}(?=\S)", "\n", text)):
+            if held and len(held) + len(part) > CHARS:
+                found.append((title, held))
+                held = ""
+            held = f"{held}\n\n{part}" if held else part
+        found += [(title, held)] if held.strip() else []
+    return [Chunk(str(n), text, title) for n, (title, text) in enumerate(found)]
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -1,0 +1,151 @@
+"""Questions as spans of OpenTelemetry, with the attributes of OpenInference.
+
+A question is a RETRIEVER span with a child for each layer that was on. A span is made once the
+result is there, of what its user may see: nothing hidden is in any.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import time_ns
+from typing import TYPE_CHECKING, Any
+
+from ragfilter import __version__
+from ragfilter.basics.extras import extra
+from ragfilter.library import result as results
+from ragfilter.library.result import Result
+from ragfilter.model import Hit, LayerTrace, similarity
+from ragfilter.report.rows import rerank_score
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+KIND = "openinference.span.kind"
+MOST_DOCUMENTS = 100
+"""Of one span: the best ones. A pool may have hundreds."""
+
+
+def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> None:
+    """Send a span for every question from now on, in this process, to `provider`, by default the
+    global one. With `texts`, spans hold the questions and the texts of chunks. Raises
+    DependencyError."""
+    with extra("otel"):
+        from opentelemetry import trace as api
+
+    tracer = api.get_tracer("ragfilter", __version__, provider)
+
+    def tell(result: Result, started_ns: int) -> None:
+        ended_ns = time_ns()
+        with tracer.start_as_current_span(
+            "ragfilter", start_time=started_ns, end_on_exit=False,
+            attributes=dict(_question(result, texts=texts)),
+        ) as span:  # fmt: skip
+            # They ran one after the other, and the last one ended with the question.
+            layers = [layer for layer in result.traces if layer.enabled]
+            at = ended_ns - sum(map(_ns, layers))
+            for layer in layers:
+                attributes = dict(_layer(result, layer, texts=texts))
+                child = tracer.start_span(layer.layer, start_time=at, attributes=attributes)
+                at += _ns(layer)
+                child.end(at)
+            span.end(ended_ns)
+
+    results.watch(tell)
+
+
+@contextmanager
+def exported(*, texts: bool) -> Iterator[None]:
+    """Export the spans of this block over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT says. Raises
+    DependencyError."""
+    with extra("otel"):
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(resource=Resource.create({"service.name": "ragfilter"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace(provider, texts=texts)
+    try:
+        yield
+    finally:
+        results.watch(None)
+        provider.shutdown()
+
+
+@contextmanager
+def under(headers: Mapping[str, str]) -> Iterator[None]:
+    """Spans of this block belong to the trace that a request's `headers` name (traceparent)."""
+    if "traceparent" not in headers or "opentelemetry" not in sys.modules:
+        yield
+        return
+    from opentelemetry import context, propagate
+
+    token = context.attach(propagate.extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
+def _ns(layer: LayerTrace) -> int:
+    return int(layer.ms * 1e6)
+
+
+def _question(result: Result, *, texts: bool) -> Iterator[tuple[str, Any]]:
+    yield KIND, "RETRIEVER"
+    if texts:
+        yield "input.value", result.query
+    yield from _documents("retrieval.documents", result, result.kept, texts=texts)
+    yield (
+        "metadata",
+        json.dumps(
+            {
+                "collection": result.pool.collection,
+                "status": result.status,
+                "retrieved": result.retrieved,
+                "kept": len(result.kept),
+            }
+        ),
+    )
+
+
+def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[str, Any]]:
+    hits = {hit.id: hit for hit in result.hits}
+    dropped = [
+        each for each in layer.decisions if each.outcome == "dropped" and each.chunk_id in hits
+    ]
+    stay = [each for each in layer.decisions if each.outcome != "dropped" and each.chunk_id in hits]
+    if layer.reranked:
+        yield KIND, "RERANKER"
+        yield "reranker.model_name", result.pool.reranker
+        yield "reranker.top_k", layer.n_out
+        if texts:
+            yield "reranker.query", result.query
+        scored = [hit for hit in result.hits if hit.rerank_score is not None]
+        yield from _documents("reranker.input_documents", result, scored, texts=texts)
+        out = [hits[each.chunk_id] for each in stay]
+        yield from _documents("reranker.output_documents", result, out, texts=texts)
+    else:
+        yield KIND, "CHAIN"
+    why = [{"id": d.chunk_id, "reason": d.reason} for d in dropped[:MOST_DOCUMENTS]]
+    told = {"in": layer.n_in, "out": layer.n_out, "failed": layer.failed, "note": layer.note}
+    yield "metadata", json.dumps(told | {"dropped": why})
+
+
+def _documents(
+    name: str, result: Result, hits: Sequence[Hit], *, texts: bool
+) -> Iterator[tuple[str, Any]]:
+    for place, hit in enumerate(hits[:MOST_DOCUMENTS]):
+        at = f"{name}.{place}.document"
+        yield f"{at}.id", hit.id
+        score = rerank_score(result, hit)
+        if score is None and result.pool.space != "rank":
+            score = similarity(hit.distance, result.pool.space)
+        if score is not None:
+            yield f"{at}.score", score
+        if texts:
+            yield f"{at}.content", hit.chunk.text

@@ -1,0 +1,59 @@
+"""The bundled pruner: what each piece of a text contributes to the answer, by sentence vectors.
+
+Source: docs/design.md#prune. A piece is worth its best sentence or row: the cosine of its vector
+with the question's, raised by the share of the question's words and numbers that it holds. A share
+of that is also worth what stands next to it, since "It lasts an hour." needs its neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ragfilter.answer.extractive import passages_of
+from ragfilter.protocols import Embedder, PrunePassage
+from ragfilter.text.words import FUNCTION_WORDS, tokens
+
+SHARED = 0.5
+"""What a piece gains that holds all words and numbers of the question."""
+NEAR = 0.85
+"""The share of its worth that a piece lends to its neighbours."""
+
+
+class SentencePruner:
+    """Values pieces by the sentence vectors of `embedder`. Safe for threads if that is."""
+
+    name = "sentences"
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    def contributions(
+        self, query: str, passages: Sequence[PrunePassage]
+    ) -> list[tuple[float, ...]]:
+        """One value (0..1) for each piece of each passage. Raises ModelError."""
+        read = [[passages_of(p.title, piece) for piece in p.pieces] for p in passages]
+        texts = list(dict.fromkeys(t for one in read for units in one for t in units))
+        if not texts:
+            return [(0.0,) * len(p.pieces) for p in passages]
+        vectors = self._embedder.embed([query, *texts])
+        near = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
+        asked = frozenset(tokens(query)) - FUNCTION_WORDS
+        made = []
+        for passage, units_of in zip(passages, read, strict=True):
+            own = [
+                max((near[t] for t in units), default=0.0) + SHARED * _share(asked, piece)
+                for piece, units in zip(passage.pieces, units_of, strict=True)
+            ]
+            made.append(tuple(float(np.clip(v, 0.0, 1.0)) for v in _with_neighbours(own)))
+        return made
+
+
+def _share(asked: frozenset[str], piece: str) -> float:
+    return len(asked.intersection(tokens(piece))) / len(asked) if asked else 0.0
+
+
+def _with_neighbours(values: Sequence[float]) -> list[float]:
+    around = [0.0, *values, 0.0]
+    return [max(v, NEAR * max(around[i], around[i + 2])) for i, v in enumerate(values)]

@@ -1,0 +1,179 @@
+"""The bodies of answers. All is made of results as their users see them, so nothing hidden is in
+any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from pydantic import BaseModel, Field, JsonValue
+
+from ragfilter import report
+from ragfilter.library.result import Result
+from ragfilter.model import Hit, Status, similarity
+from ragfilter.report import ChunkRow
+from ragfilter.report.rows import rerank_score
+from ragfilter.text.tokens import estimate
+
+
+class KeptChunk(BaseModel):
+    """A chunk that is kept, in the order of the ranking."""
+
+    id: str
+    title: str
+    text: str
+    type: str
+    source: str
+    page: int | None
+    refs: list[str]
+    distance: float
+    similarity: float | None
+    rerank_score: float | None
+    layer: str
+    reason: str
+    metadata: dict[str, JsonValue]
+
+
+class DroppedChunk(BaseModel):
+    """A chunk that is dropped, and which layer dropped it and why."""
+
+    id: str
+    title: str
+    rank: int
+    distance: float
+    layer: str
+    reason: str
+    value: float | None
+    limit: float | None
+
+
+class Filtered(BaseModel):
+    """What is kept and dropped, and the context for a prompt."""
+
+    question: str
+    collection: str
+    status: Status
+    message: str
+    kept: list[KeptChunk]
+    dropped: list[DroppedChunk]
+    context: str = Field(description="The kept chunks, numbered and packed for a prompt.")
+    context_tokens: int
+    fell_back: list[str] = Field(description="Layers that lacked a model or whose model failed.")
+    warnings: list[str]
+
+
+class RankedDocument(BaseModel):
+    """A document that is kept: its place in the request, from 0, and its score, from 0 to 1."""
+
+    index: int
+    relevance_score: float
+    document: dict[str, JsonValue] | None = None
+
+
+class Reranked(BaseModel):
+    """What the clients of Cohere and Jina read. Documents that are dropped are not in it."""
+
+    id: str
+    model: str
+    object: str = "list"
+    results: list[RankedDocument]
+    usage: dict[str, int]
+    meta: dict[str, JsonValue]
+
+
+class DifyRecord(BaseModel):
+    """A chunk for Dify."""
+
+    content: str
+    score: float
+    title: str
+    metadata: dict[str, JsonValue]
+
+
+class DifyRecords(BaseModel):
+    """What Dify reads."""
+
+    records: list[DifyRecord]
+
+
+def fallbacks(result: Result) -> list[str]:
+    """The layers that fell back."""
+    waiting = {need.layer for need in result.needs}
+    return [t.layer for t in result.traces if t.failed or t.layer in waiting]
+
+
+def filtered(result: Result, rows: Sequence[ChunkRow]) -> Filtered:
+    """The answer to a search or to hits of one's own. `rows` are those of the result."""
+    by_id = {row.id: row for row in rows}
+    refs = report.references(result)
+    packed = result.context
+    return Filtered(
+        question=result.query,
+        collection=result.pool.collection,
+        status=result.status,
+        message=result.message,
+        kept=[_kept(hit, by_id[hit.id], refs[hit.id]) for hit in result.kept],
+        dropped=[DroppedChunk.model_validate(row._asdict()) for row in rows if not row.kept],
+        context=packed.text,
+        context_tokens=packed.tokens,
+        fell_back=fallbacks(result),
+        warnings=list(result.warnings),
+    )
+
+
+def _kept(hit: Hit, row: ChunkRow, refs: Sequence[str]) -> KeptChunk:
+    more = {"text": hit.chunk.text, "refs": refs, "metadata": dict(hit.chunk.metadata)}
+    return KeptChunk.model_validate(row._asdict() | more)
+
+
+def reranked(
+    result: Result, texts: Sequence[str], model: str, *, most: int | None, with_documents: bool
+) -> Reranked:
+    """The kept documents, whose ids are their places, with their `texts` where asked for."""
+    tokens = estimate(result.query) + sum(map(estimate, texts))
+    ranked = zip(result.kept[:most], _relevances(result), strict=False)
+    return Reranked(
+        id=str(uuid4()),
+        model=model,
+        results=[
+            RankedDocument(
+                index=int(hit.id),
+                relevance_score=score,
+                document={"text": texts[int(hit.id)]} if with_documents else None,
+            )
+            for hit, score in ranked
+        ],
+        usage={"total_tokens": tokens},
+        meta={"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
+    )
+
+
+def records(result: Result, *, most: int, least: float) -> DifyRecords:
+    """The first `most` kept chunks with a score of at least `least`."""
+    ranked = zip(result.kept[:most], _relevances(result), strict=False)
+    return DifyRecords(records=[_record(hit, score) for hit, score in ranked if score >= least])
+
+
+def _record(hit: Hit, score: float) -> DifyRecord:
+    chunk = hit.chunk
+    own: dict[str, Any] = {
+        "id": chunk.id, "type": chunk.type, "source": chunk.source, "page": chunk.page,
+    }  # fmt: skip
+    return DifyRecord(
+        content=chunk.text, score=score, title=chunk.name, metadata={**chunk.metadata, **own}
+    )
+
+
+def _relevances(result: Result) -> list[float]:
+    """A score from 0 to 1 for each kept chunk: the reranker's if all have one, otherwise the
+    similarity. They never rise, since clients sort by them, and the order is the filter's."""
+    scores = [rerank_score(result, hit) for hit in result.kept]
+    if None in scores:
+        scores = [similarity(hit.distance, result.pool.space) for hit in result.kept]
+    lowest, falling = 1.0, []
+    for score in scores:
+        # Where a store gives no distances, there is no similarity, and the comparison is false.
+        lowest = max(0.0, score) if score is not None and score < lowest else lowest
+        falling.append(lowest)
+    return falling

@@ -1,0 +1,266 @@
+"""The service: its addresses, each of which is carried out beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+from fastapi import Body, FastAPI, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
+from fastapi_swagger import patch_fastapi
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ragfilter import __version__
+from ragfilter.errors import InputError, RagfilterError, complaint
+from ragfilter.library import tracing
+from ragfilter.library.tools import ChunkTools, make_server
+from ragfilter.library.workspace import OpenWorkspace
+from ragfilter.service import answers, problems
+from ragfilter.service.asked import (
+    DifyAsked,
+    FilterAsked,
+    RerankAsked,
+    SearchAsked,
+    settings_for,
+)
+from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided
+from ragfilter.service.gate import LOOPBACK, MOST_BYTES, TokenGate
+from ragfilter.service.meters import Meters
+from ragfilter.service.problems import Problem, Refused
+from ragfilter.service.tokens import Caller
+from ragfilter.service.work import Work
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the others do not."
+COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
+RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in problems.DOCUMENTED}
+TITLE = "ragfilter"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a service is made with. `collection` and `settings` hold where a request names no other.
+    Without `tokens` (callers by their tokens' hashes), everybody is `anyone`."""
+
+    bench: OpenWorkspace
+    collection: str
+    settings: Settings
+    tokens: Mapping[str, Caller]
+    anyone: Caller
+    threads: int = 4
+    timeout_s: float = 30.0
+
+
+def make_app(serving: Serving) -> FastAPI:
+    """The service as an ASGI application."""
+    work = Work(serving.threads, serving.timeout_s)
+    meters = Meters(COUNTED)
+    agents = _Agents(serving, work, meters)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            async with agents.open():
+                yield
+        finally:
+            await asyncio.to_thread(work.close)
+
+    app = FastAPI(
+        title=TITLE,
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
+        lifespan=lifespan,
+        responses=RESPONSES,
+    )
+    patch_fastapi(app, swagger_ui_parameters={"persistAuthorization": False})
+    _handle_errors(app)
+    _add_questions(app, serving, work, meters)
+    _add_state(app, serving, work, meters)
+    app.router.routes.append(Route("/mcp", agents, methods=["GET", "POST", "DELETE"]))
+    names = serving.bench.deployment.allowed_hosts.split(",")
+    hosts = LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
+    app.add_middleware(
+        TokenGate, tokens=serving.tokens, anyone=serving.anyone, hosts=hosts, count=meters.answered
+    )
+    return app
+
+
+def _add_questions(app: FastAPI, serving: Serving, work: Work, meters: Meters) -> None:
+    bearer = Security(HTTPBearer(auto_error=False, description="A token of the service."))
+
+    def ask(path: str, answer: type[BaseModel], **more: Any) -> Callable[..., Any]:
+        return app.post(path, response_model=answer, dependencies=[bearer], **more)
+
+    async def carried(request: Request, make: Callable[[CallersDesk], BaseModel]) -> Response:
+        desk = CallersDesk(serving.bench, meters, request.state.caller, request.url.path)
+        # Written as JSON in the thread, too.
+        with tracing.under(request.headers):
+            content = await work.answer(request, lambda: make(desk).model_dump_json().encode())
+        return Response(content, media_type="application/json")
+
+    @ask("/v1/search", answers.Filtered, summary="Search a collection, and filter the hits.")
+    async def search(request: Request, asked: Annotated[SearchAsked, Body()]) -> Response:
+        def make(desk: CallersDesk) -> BaseModel:
+            user = asked.viewer(desk.caller)
+            settings = settings_for(serving.settings, asked.profile, asked.settings)
+            where = asked.collection or serving.collection
+            return answers.filtered(*desk.search(asked.question, where, settings, user))
+
+        return await carried(request, make)
+
+    @ask("/v1/filter", answers.Filtered, summary="Filter hits of your own, from any store.")
+    async def filter_hits(request: Request, asked: Annotated[FilterAsked, Body()]) -> Response:
+        def make(desk: CallersDesk) -> BaseModel:
+            user = asked.viewer(desk.caller)
+            settings = settings_for(serving.settings, asked.profile, asked.settings)
+            hits = asked.hits
+            return answers.filtered(
+                *desk.filter(asked.question, hits, settings, user, metric=asked.metric)
+            )
+
+        return await carried(request, make)
+
+    @ask("/v1/rerank", answers.Reranked, summary="Rank documents, as Cohere's and Jina's API does.")
+    @ask("/v2/rerank", answers.Reranked, summary="The same at the address of Cohere's newer API.")
+    async def rerank(request: Request, asked: Annotated[RerankAsked, Body()]) -> Response:
+        def make(desk: CallersDesk) -> BaseModel:
+            name = asked.model if asked.model in PROFILES else None
+            settings = settings_for(serving.settings, name, {})
+            hits = [_document(place, each) for place, each in enumerate(asked.documents)]
+            result, _ = desk.rank(asked.query, hits, settings, desk.caller.user)
+            return answers.reranked(
+                result,
+                [hit["text"] for hit in hits],
+                asked.model,
+                most=asked.top_n,
+                with_documents=asked.return_documents,
+            )
+
+        return await carried(request, make)
+
+    @ask("/retrieval", answers.DifyRecords, summary="An external knowledge base for Dify.")
+    async def retrieval(request: Request, asked: Annotated[DifyAsked, Body()]) -> Response:
+        def make(desk: CallersDesk) -> BaseModel:
+            asked.check()
+            wanted = asked.retrieval_setting
+            decided: Decided = desk.search(
+                asked.query, asked.knowledge_id, serving.settings, desk.caller.user
+            )
+            least = wanted.score_threshold or 0.0
+            return answers.records(decided[0], most=wanted.top_k, least=least)
+
+        return await carried(request, make)
+
+
+def _document(place: int, given: Any) -> dict[str, Any]:
+    """A document of a request to rerank, with its place as its id. Raises Refused."""
+    fields = {"text": given} if isinstance(given, str) else given
+    text, title = fields.get("text"), fields.get("title") or ""
+    if not isinstance(text, str) or not isinstance(title, str):
+        raise Refused(
+            422, f"Document {place + 1} has no text.", remedy="Pass texts, or objects with `text`."
+        )
+    return {**fields, "id": str(place), "title": title}
+
+
+def _add_state(app: FastAPI, serving: Serving, work: Work, meters: Meters) -> None:
+    @app.get("/healthz", summary="Whether the service runs.")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/readyz", summary="Whether it can search.")
+    async def readyz() -> dict[str, str]:
+        await work.call(lambda: serving.bench.collection(serving.collection).check_not_empty())
+        return {"status": "ok"}
+
+    @app.get("/metrics", summary="What it did, for Prometheus.", response_class=Response)
+    async def metrics(request: Request) -> Response:
+        if not request.state.caller.metrics:
+            raise Refused(403, "This token may not read metrics.", remedy="Set `metrics = true`.")
+        return Response(meters.text(), media_type=meters.content_type)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    def failed(request: Request, error: Exception) -> JSONResponse:
+        return problems.explain(error, request.url.path)
+
+    def refused(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        message, remedy = str(error.detail), "See /docs."
+        return problems.answer(error.status_code, message, remedy, request.url.path)
+
+    def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"][1:])
+        why = complaint(first["msg"])
+        said = InputError(f"{place or 'body'}: {why}.", remedy="See /docs.")
+        return failed(request, said)
+
+    app.add_exception_handler(RagfilterError, failed)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(Exception, failed)
+
+
+class _Agents:
+    """The Model Context Protocol over HTTP: an ASGI application with a server for each kind of
+    caller, so that no agent can reach what another may see."""
+
+    def __init__(self, serving: Serving, work: Work, meters: Meters) -> None:
+        self._apps: dict[Caller, ASGIApp] = {}
+        self._servers = {}
+        for caller in {_kind(each) for each in serving.tokens.values() or [serving.anyone]}:
+            desk = AgentsDesk(CallersDesk(serving.bench, meters, caller, "/mcp"))
+            tools = ChunkTools(desk, serving.collection, serving.settings, caller.user)
+            server = make_server(tools, carry=partial(_carried, work))
+            self._apps[caller] = server.streamable_http_app(
+                stateless_http=True,
+                json_response=True,
+                max_request_body_size=MOST_BYTES,
+                # The gate has looked at the host, or at the token.
+                transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            )
+            self._servers[caller] = server
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for server in self._servers.values():
+                await stack.enter_async_context(server.session_manager.run())
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._apps[_kind(scope["state"]["caller"])](scope, receive, send)
+
+
+def _kind(caller: Caller) -> Caller:
+    return replace(caller, name="", metrics=False)
+
+
+def _carried(work: Work, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """A tool whose calls are carried out as questions are."""
+
+    @wraps(function)
+    async def carried(*args: P.args, **kwargs: P.kwargs) -> R:
+        return await work.call(partial(function, *args, **kwargs))
+
+    return carried

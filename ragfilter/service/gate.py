@@ -1,0 +1,127 @@
+"""What every request passes first: who asks, under which host name, and how much is read of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ragfilter.service.problems import Refused, explain
+from ragfilter.service.tokens import Caller, hashed
+
+OPEN = ("/", "/docs", "/healthz", "/openapi.json", "/readyz")
+ASSETS = "/swagger/"
+"""What everybody may read: it says nothing about any chunk."""
+LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+MOST_BYTES = 2 * 1024 * 1024
+"""Of a request's body."""
+READING_S = 30.0
+"""How long a body may take to arrive."""
+
+
+class TokenGate:
+    """ASGI middleware around `app`. It sets ``request.state.caller``.
+
+    `tokens` are the callers by the hashes of their tokens. Without any, everybody is `anyone`, and
+    only requests to `hosts` are answered: another site could make its own name resolve to this
+    machine (DNS rebinding). `count` is called with the address and status of every answer.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Mapping[str, Caller],
+        anyone: Caller,
+        hosts: frozenset[str],
+        count: Callable[[str, int], None],
+    ) -> None:
+        self.app = app
+        self.tokens = tokens
+        self.anyone = anyone
+        self.hosts = hosts
+        self.count = count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.count(scope["path"], message["status"])
+                nosniff = (b"x-content-type-options", b"nosniff")
+                message["headers"] = [*message["headers"], nosniff]
+            await send(message)
+
+        headers = Headers(scope=scope)
+        try:
+            caller = self._caller(headers, scope["path"])
+            length = headers.get("content-length", "0")
+            if length.isdecimal() and int(length[:20]) > MOST_BYTES:
+                raise _too_large()
+        except Refused as refused:
+            await explain(refused, scope["path"])(scope, receive, counted)
+            return
+        scope.setdefault("state", {})["caller"] = caller
+        await self.app(scope, _limited(receive), counted)
+
+    def _caller(self, headers: Headers, path: str) -> Caller:
+        if not self.tokens:
+            if _host(headers.get("host", "")) not in self.hosts:
+                raise Refused(
+                    400,
+                    "This host name is not allowed.",
+                    remedy="Ask under 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
+                )
+            return self.anyone
+        if path in OPEN or path.startswith(ASSETS):
+            return self.anyone
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        caller = self.tokens.get(hashed(token.strip())) if scheme.lower() == "bearer" else None
+        if caller is None:
+            raise Refused(
+                401,
+                "There is no token that is known here.",
+                remedy="Send the header `Authorization: Bearer TOKEN`.",
+            )
+        return caller
+
+
+def _host(header: str) -> str | None:
+    """The name in a Host header; None if there is none."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
+
+
+def _limited(receive: Receive) -> Receive:
+    """`receive` that refuses a body which is too large or too slow."""
+    size, done = 0, False
+    until = asyncio.get_running_loop().time() + READING_S
+
+    async def limited() -> Message:
+        nonlocal size, done
+        if done:
+            return await receive()
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408, "The body did not arrive in time.") from None
+        size += len(message.get("body", b""))
+        done = not message.get("more_body", False)
+        if size > MOST_BYTES:
+            raise HTTPException(413, _too_large().message)
+        return message
+
+    return limited
+
+
+def _too_large() -> Refused:
+    most = f"{MOST_BYTES // 1024 // 1024} MiB"
+    return Refused(413, f"The body has more than {most}.", remedy="Send less at once.")

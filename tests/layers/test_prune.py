@@ -1,0 +1,178 @@
+"""What contributes nothing to the answer is left out of the context, and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ragfilter as rf
+from ragfilter.answer.context import pack, sent
+from ragfilter.answer.extractive import extract
+from ragfilter.answer.pieces import pieces
+from ragfilter.answer.struck import without
+from ragfilter.engine.complete import join_pools
+from ragfilter.engine.replay import replay
+from ragfilter.model import Chunk, Hit, Pool, PoolResult, Pruning
+from ragfilter.models.pruner import SentencePruner
+from ragfilter.protocols import PrunePassage, Vectors
+from ragfilter.settings.schema import Settings
+
+ON = Settings().with_values(
+    {"prune.enabled": True, "prune.share": 0.5, "cutoff.enabled": False, "retrieval.k": 10}
+)
+PROSE = "# Trolls\n\nTrolls heal. They live far away. Fire stops that.\n"
+TABLE = "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n"
+LIST = "Parameters:\n- one: x\n- two: y\n\nAfter it.\n"
+CODE = "Before.\n\n```py\na = 1\n\nb = 2\n```\n"
+
+
+class Marked:
+    """Values pieces by whether they hold one of the words."""
+
+    name = "marked"
+
+    def __init__(self, *words: str, wrong: bool = False) -> None:
+        self.words, self.wrong = words, wrong
+
+    def contributions(self, query: str, passages: Sequence[PrunePassage]) -> list[list[float]]:
+        made = [
+            [0.8 if any(word in piece for word in self.words) else 0.2 for piece in each.pieces]
+            for each in passages
+        ]
+        return made[1:] if self.wrong else made
+
+
+def filtered(*texts: str, pruner: Marked, settings: Settings = ON) -> rf.Result:
+    flt = rf.Filter(settings, pruner=pruner)
+    return flt("heal?", [{"id": f"c{n}", "text": t} for n, t in enumerate(texts, 1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        (PROSE, ["heading", "sentence", "sentence", "sentence"]),
+        (TABLE, ["block"]),
+        # The line that leads to a list is a part of it.
+        (LIST, ["block", "sentence"]),
+        (CODE, ["sentence", "block"]),
+        ("Level 1-3: 14. Level 4-6: 12. Add what magic gives.", ["block", "sentence"]),
+        ("", []),
+    ],
+)
+def test_the_pieces_of_a_text(text: str, kinds: list[str]) -> None:
+    found = pieces(text)
+    assert [piece.kind for piece in found] == kinds
+    assert "".join(text[p.start : p.end] for p in found) == text
+
+
+@given(st.text(alphabet=" \n.ab#|-`:1É", max_size=80))
+def test_pieces_cover_any_text(text: str) -> None:
+    found = pieces(text)
+    assert "".join(text[p.start : p.end] for p in found) == text
+    assert all(without(text, ((p.start, p.end),)).strip() or len(found) == 1 for p in found)
+
+
+def test_what_contributes_little_is_not_in_the_prompt_but_in_the_chunk() -> None:
+    result = filtered(PROSE, pruner=Marked("heal", "Fire"))
+    (hit,) = result
+    assert hit.chunk.text == PROSE
+    assert sent(hit) == "# Trolls\n\nTrolls heal. … Fire stops that."
+    prompt = result.prompt()[1].content
+    assert "Fire stops" in prompt
+    assert "far away" not in prompt
+    assert result.to_dict()["hits"][0]["prompt_text"] == sent(hit)
+    (decision,) = result.trace("prune").decisions
+    assert (decision.outcome, decision.value, decision.limit) == ("kept", 0.2, 0.4)
+    detail = result.trace("prune").detail
+    assert isinstance(detail, Pruning)
+    assert detail.after < detail.before
+    assert result.context.tokens == detail.after
+
+
+def test_tables_lists_and_code_stay_whole_or_go_whole() -> None:
+    for text in (TABLE, LIST, CODE):
+        (one, two) = filtered(text, PROSE, pruner=Marked("heal", "4", "two", "b = 2"))
+        assert sent(two) == "# Trolls\n\nTrolls heal. …"
+        blocks = [p for p in pieces(text) if p.kind == "block"]
+        assert all(text[p.start : p.end].rstrip() in sent(one) for p in blocks)
+
+
+def test_every_kept_chunk_sends_its_best_piece() -> None:
+    (one, two) = filtered("Trolls heal.", "No use at all. None here.", pruner=Marked("heal"))
+    assert sent(one) == "Trolls heal."
+    # Both of its pieces are equally good.
+    assert sent(two) == "No use at all. None here."
+
+
+def test_quotes_come_from_what_is_sent() -> None:
+    class Embedder:
+        name = "one"
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            import numpy as np
+
+            return np.ones((len(texts), 1), dtype=np.float32)
+
+    (hit,) = filtered(PROSE, pruner=Marked("heal"))
+    quotes = extract("heal?", [hit], Embedder())
+    assert "live far away" not in " ".join(quote.text for quote in quotes)
+
+
+def test_more_chunks_fit_into_the_prompt() -> None:
+    text = f"Trolls heal. {'They live far away in the hills and eat what they find. ' * 9}"
+    small = ON.with_values({"context.max_context_tokens": 200})
+    whole = filtered(text, text, settings=small.with_values({"prune.enabled": False}),
+                     pruner=Marked("heal"))  # fmt: skip
+    assert len(whole) == 1
+    assert len(filtered(text, text, settings=small, pruner=Marked("heal"))) == 2
+
+
+def test_without_a_pruner_chunks_stay_whole_and_the_result_says_so() -> None:
+    result = rf.Filter(ON)("heal?", [PROSE])
+    assert [need.kind for need in result.needs] == ["prune"]
+    assert sent(result[0]) == PROSE
+
+
+def test_a_pruner_that_fails_is_told() -> None:
+    result = filtered(PROSE, pruner=Marked("heal", wrong=True))
+    assert result.needs == ()
+    assert result.fell_back
+    assert sent(result[0]) == PROSE
+    assert result.warnings[0].startswith("The pruner failed: marked gave no value")
+
+
+def test_sessions_share_what_is_known() -> None:
+    hit = Hit(Chunk("c1", PROSE), 0.1, 1)
+    mine = Pool("heal?", "c", "l2", (hit,))
+    theirs = replace(mine, hits=(replace(hit, contributions=(0.1, 0.9, 0.1, 0.1)),))
+    assert replay(join_pools(mine, theirs), ON).needs == ()
+
+
+def test_the_bundled_pruner_counts_vectors_words_and_neighbours() -> None:
+    class Embedder:
+        name = "one"
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            import numpy as np
+
+            near = [1.0, *(0.6 if "hills" in text else 0.1 for text in texts[1:])]
+            return np.array([[x, 0.0] for x in near], dtype=np.float32)
+
+    passage = PrunePassage(
+        "", ("They live in the hills.", "It is cold there.", "Fire 7 is used by all.", "No more.")
+    )
+    (values,) = SentencePruner(Embedder()).contributions("fire 7?", [passage])
+    assert values[0] == pytest.approx(0.6)
+    assert values[1] > 0.4  # beside the best
+    assert values[2] == pytest.approx(0.6)  # has both of the question's words
+    assert all(0 <= value <= 1 for value in values)
+
+
+def test_a_result_that_is_not_pruned_packs_as_before() -> None:
+    pool = Pool("q", "c", "l2", (Hit(Chunk("c1", PROSE), 0.1, 1),))
+    off: PoolResult = replay(pool, ON.with_values({"prune.enabled": False}))
+    assert PROSE.strip() in pack(off.kept, off.settings).text

@@ -1,0 +1,185 @@
+"""Where a chat endpoint may lead the adapter, and how much of its answer is read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from itertools import islice, repeat
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from chats import ask, delta, failed
+from faults import (
+    KEY,
+    SSE,
+    Behave,
+    Handler,
+    Serve,
+    hang,
+    well,
+)
+from waiting import OWN_S, PATIENT_S, ends_soon
+
+from ragfilter.answer.reply import MOST_BYTES
+from ragfilter.errors import ChatError
+from ragfilter.models.chat import MOST_BODY_BYTES, MOST_EVENT_BYTES, _Body, _whole
+
+
+def to(status: int, address: str) -> Behave:
+    return lambda handler, _: handler.reply(status, "", Location=address)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_other_address_is_sent_the_prompt(serve: Serve, status: int) -> None:
+    other = serve(well)
+    path = f"/v1/{KEY}?key={KEY}"
+    failure = failed(serve(to(status, f"http://me:{KEY}@{other.url[7:-3]}{path}")))
+    assert other.asked == []
+    assert failure.kind == "protocol"
+    assert other.url.removesuffix("/v1") in failure.message
+    assert "OPENAI_BASE_URL" in failure.remedy
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//127.0.0.1/v1", "http://[bad",
+     "file:///etc/passwd", f"http://{KEY}.example/"],
+)  # fmt: skip
+def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve, address: str) -> None:
+    server = serve(hang)
+    server.behave = to(307, address.format(port=server.server_address[1]))
+    assert failed(server).kind == "protocol"
+    assert len(server.asked) == 1
+
+
+def test_a_redirect_within_the_endpoint_is_followed(serve: Serve) -> None:
+    def moved(handler: Handler, body: dict[str, Any]) -> None:
+        (well if handler.path.startswith("/new/") else to(308, "/new/chat/completions"))(
+            handler, body
+        )
+
+    server = serve(moved)
+    assert ask(server)[0] == "Trolls fear fire [1]."
+    assert [asked["path"] for asked in server.asked] == [
+        "/v1/chat/completions", "/new/chat/completions",
+    ]  # fmt: skip
+
+
+def test_a_redirect_in_a_circle_is_named(serve: Serve) -> None:
+    failure = failed(serve(to(308, "/v1/chat/completions")))
+    assert (failure.kind, "redirects again and again" in failure.message) == ("unreachable", True)
+
+
+MEGABYTE = 1_000_000
+
+
+def flood(*sent: bytes, kind: str = SSE, status: int = 200, **headers: str) -> Behave:
+    """Sends this, and then its last part over and over, as fast as it is read."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        for part in sent:
+            handler.wfile.write(part)
+        while True:
+            handler.wfile.write(sent[-1])
+
+    return behave
+
+
+def of_tiny(size: int) -> Behave:
+    return flood(b"".join(delta("{} ") for _ in range(size // 3)))
+
+
+@pytest.mark.parametrize(
+    ("behave", "kind"),
+    [
+        pytest.param(flood(delta("x" * MEGABYTE)), "interrupted", id="large deltas"),
+        pytest.param(of_tiny(MEGABYTE // 10), "interrupted", id="tiny deltas"),
+        pytest.param(flood(b"data: " + b"x" * MEGABYTE), "interrupted", id="one line"),
+        pytest.param(flood(b"data: 1\n" * 10_000), "interrupted", id="one event of many lines"),
+        pytest.param(flood(b": keep-alive\n\n" * 9999), "interrupted", id="comments"),
+        pytest.param(flood(b"data: {}\n\n" * 9999), "interrupted", id="events without text"),
+        pytest.param(flood(b"[1]," * 99_999, kind="application/json"), "interrupted", id="JSON"),
+        pytest.param(flood(b" \n\n" * 99_999, kind="application/json"), "interrupted", id="blank"),
+        pytest.param(flood(b"[" * MEGABYTE + b"\n\n"), "interrupted", id="no events"),
+        pytest.param(flood(b"data: " + b"[" * MEGABYTE + b"\n\n"), "protocol", id="deeply nested"),
+        pytest.param(flood(b"x" * MEGABYTE, status=500), "interrupted", id="an error's body"),
+        pytest.param(flood(b"x" * MEGABYTE, status=308, Location="/v1"), "interrupted",
+                     id="a redirect's body"),
+        pytest.param(flood(gzip.compress(b"0" * 9 * MEGABYTE), Content_Encoding="gzip"),
+                     "protocol", id="a gzip bomb"),
+    ],
+)  # fmt: skip
+def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str) -> None:
+    server = serve(behave)
+    with ends_soon(OWN_S):
+        text, _, failure = ask(server, timeout_s=1)
+    assert failure is not None
+    assert failure.kind in (kind, "timeout")
+    assert failure.remedy
+    assert len(text) <= MOST_BYTES
+    assert server.hung_up.wait(PATIENT_S)
+
+
+@pytest.mark.parametrize(
+    ("part", "most"),
+    [
+        (b"x" * (MOST_EVENT_BYTES - 2) + b"\n\n", MOST_BODY_BYTES),
+        (b"x" * (MOST_EVENT_BYTES // 64), MOST_EVENT_BYTES),
+        (b"data: 1\r\n" * 1024, MOST_EVENT_BYTES),
+    ],
+    ids=["body", "event of one line", "event of many lines"],
+)
+def test_a_body_and_an_event_are_read_up_to_their_limits(part: bytes, most: int) -> None:
+    reading = iter(_Body(repeat(part), threading.Event()))
+    whole = most // len(part)
+    assert len(list(islice(reading, whole))) == whole
+    with pytest.raises(ChatError, match="more than") as error:
+        next(reading)
+    assert error.value.kind == "interrupted"
+
+
+def test_an_answer_in_one_document_is_read_up_to_the_limit_of_an_event() -> None:
+    answer = json.dumps({"choices": [{"message": {"content": "Fire."}}]}).encode()
+
+    def read(size: int) -> Any:
+        padded = answer + b" " * (size - len(answer))
+        return _whole(SimpleNamespace(response=SimpleNamespace(read=lambda: padded)))  # type: ignore[arg-type]
+
+    assert read(MOST_EVENT_BYTES).choices[0].message.content == "Fire."
+    with pytest.raises(ChatError, match="more than"):
+        read(MOST_EVENT_BYTES + 1)
+
+
+def test_nothing_compressed_is_asked_for(serve: Serve) -> None:
+    said: list[str] = []
+
+    def look(handler: Handler, body: dict[str, Any]) -> None:
+        said.append(handler.headers["Accept-Encoding"])
+        well(handler, body)
+
+    ask(serve(look))
+    assert said == ["identity"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_blank_lines_are_seen_wherever_the_bytes_are_split(serve: Serve, end: str) -> None:
+    """Two events, each over half of the maximum size, in pieces that end within a blank line."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for event in (f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}", delta("All.").decode().strip()):
+            for part in (event, end, end):
+                handler.send(part)
+                time.sleep(0.05)
+        handler.send(f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}{end}{end}")
+        handler.piece(None, "stop")
+
+    assert ask(serve(behave))[::2] == ("All.", None)

@@ -1,0 +1,98 @@
+"""A whole workspace copied to another place, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stores import OneVector
+
+from ragfilter.errors import InputError
+from ragfilter.ingest.records import Record
+from ragfilter.model import Chunk
+from ragfilter.protocols import Progress
+from ragfilter.rules import edits
+from ragfilter.rules.journal import Journal
+from ragfilter.stores.index import index
+from ragfilter.stores.moving import Copied, copy_workspace
+from ragfilter.stores.workspace import Workspace
+from ragfilter.testing import CHUNKS, QUERY
+
+RULE = '{"contain":"x"}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace with a collection, one rule of which was edited."""
+    with Workspace.open(tmp_path / "folder") as workspace:
+        records = [Record(chunk, "a line") for chunk in CHUNKS if chunk.clearance is not None]
+        records.append(Record(Chunk("odd", clearance=None), "a line", clearance_as_given="top"))
+        index(records, name="ours", workspace=workspace, embedder=OneVector({}, QUERY))
+        journal = Journal(workspace.database_url)
+        store = workspace.chroma().collection("ours")
+        edits.save(store, journal, chunk_id="c01", rule=RULE, expected=None, who="a")
+        journal.close()
+        yield workspace
+
+
+@pytest.fixture
+def database(address: str, tmp_path: Path) -> Iterator[Workspace]:
+    with Workspace.open(tmp_path / "passing", address=address) as workspace:
+        yield workspace
+
+
+def copied(source: Workspace, target: Workspace) -> dict[str, Copied]:
+    return {each.name: each for each in copy_workspace(source, target, lambda name: None)}
+
+
+def test_a_folder_moves_into_a_database_and_back(
+    folder: Workspace, database: Workspace, tmp_path: Path
+) -> None:
+    there = copied(folder, database)
+    assert there["ours"].count == there["ours"].new == folder.chroma().collection("ours").count()
+    assert there["rule_edits"].count == 1
+    with Workspace.open(tmp_path / "back") as back:
+        assert copied(database, back) == there
+        chunks = back.chroma().collection("ours").chunks(["c01", "odd"])
+    assert (chunks["c01"].rule, chunks["odd"].clearance) == (RULE, None)
+    # The next edit has a number of its own.
+    journal, collection = Journal(database.database_url), database.store().collection("ours")
+    edits.save(collection, journal, chunk_id="c01", rule=None, expected=RULE, who="b")
+    assert len(journal.history("ours")) == 2
+    journal.close()
+
+
+def test_a_copy_goes_on_and_what_is_there_stays(folder: Workspace, database: Workspace) -> None:
+    heard: list[str] = []
+
+    def stop(name: str) -> Progress:
+        heard.append(name)
+
+        def tell(done: int, total: int) -> None:
+            raise KeyboardInterrupt
+
+        return tell
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_workspace(folder, database, stop)
+    assert heard == ["ours"]
+    assert database.store().collections() == ()
+    assert copied(folder, database)["ours"].new > 0
+    assert {each.new for each in copied(folder, database).values()} == {0}
+
+
+def test_nothing_else_is_ever_replaced(folder: Workspace, database: Workspace) -> None:
+    copied(folder, database)
+    database.store().collection("ours").set_rules({"c02": RULE})
+    with pytest.raises(InputError, match="another collection"):
+        copied(folder, database)
+    assert database.store().collection("ours").rule("c02") == RULE
+    journal = Journal(database.database_url)
+    collection = database.store().collection("ours")
+    edits.save(collection, journal, chunk_id="c03", rule=RULE, expected=None, who="b")
+    journal.close()
+    with pytest.raises(InputError, match="other rows in its table rule_edits"):
+        copied(folder, database)
+    with pytest.raises(InputError, match="the same workspace"):
+        copied(database, database)

@@ -1,0 +1,178 @@
+"""What the command line says where something is wrong: one line, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import ROOT, Cli, run, write
+from commands import cli as cli
+from commands import restored_logging as restored_logging
+from syrupy.assertion import SnapshotAssertion
+from waiting import PROCESS_S
+
+from ragfilter.cli import main
+
+NARROW = pytest.mark.parametrize("encoding", ["ascii:strict", "latin-1"])
+
+
+@NARROW
+@pytest.mark.parametrize("args", [("cut", "0.1", "0.2", "0.5"), ("--help",)], ids=" ".join)
+def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(
+    encoding: str, args: tuple[str, ...]
+) -> None:
+    name = encoding.partition(":")[0]
+    narrow, wide = run(*args, encoding=name, PYTHONIOENCODING=encoding), run(*args)
+    assert (narrow.returncode, wide.returncode) == (0, 0)
+    assert narrow.stdout == wide.stdout.encode(name, "replace").decode(name)
+
+
+@NARROW
+def test_json_escapes_what_its_encoding_lacks(tmp_path: Path, encoding: str) -> None:
+    source = write(tmp_path / "s.jsonl", {"id": "é≥😀", "text": "Ωmega \ud800 naïve"})
+    args = ("--collection", "wide", "--data-dir", str(tmp_path / "ws"))
+    assert run("index", source, *args, "--json", PYTHONIOENCODING=encoding).returncode == 0
+    asked = run("query", "Ω≥", *args, "--json", "--log", "json", PYTHONIOENCODING=encoding)
+    assert (asked.returncode, json.loads(asked.stdout)["kept"]) == (0, ["é≥😀"])
+    assert [json.loads(line)["query"] for line in asked.stderr.splitlines() if "query" in line]
+    # What is a file's content is UTF-8, whatever the encoding.
+    made = run("collections", "export", "wide", "--data-dir", args[-1], PYTHONIOENCODING=encoding)
+    assert json.loads(made.stdout)["id"] == "é≥😀"
+
+
+BIG = "9" * 20
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "cut 0.1 abc", "cut 0.1 nan", "cut 0.1 --skip-first false", "cut", "cut 0.1 --k 0",
+        "cut 1e308 -1e308",
+        "index demo --rebuild", "index --rebuild -c small --reset",
+        "index --rebuild -c small --no-headings", "index --rebuild -c small --column a=b",
+        "index demo.jsonl", "index --collection x-y",
+        "query x --why id --answer", "query x --why id --all", "query x --references", "query",
+        "query x --colection y", "query x --profile best", "query x --set cutoff.gap",
+        "query x --set cutoff.gap_treshold=1", "query x -k 0", "query x --gap-threshold wide",
+        "query x --config /nowhere.toml", "query x --level high", "query x --level -1",
+        "query x --log loud", "query x --set clearance.level=3", "query x --set cutoff.strategy=x",
+        "query x --set clearance.department=hr", "query x --set clearance.enabled",
+        "rules suggest --families --llm", "rules check --dry-run", "rules check --queries asked",
+        "rules explain f.txt --question x", "rules explain --question x --chunk c --where id=c",
+        f"rules history --limit {BIG}", f"rules history --edit=-{BIG}", f"rules undo --edit=-{BIG}",
+        "gate --queries x --baseline b --update-baseline --max-drop f1=1",
+        "runs show 1 --only failures --intervals", f"runs show -- -{BIG}",
+        f"runs remove -- -{BIG}", f"runs show 1 --against=-{BIG}",
+        "labels import --queries q.jsonl --by-llm",
+        "eval --queries q.jsonl", "eval --queries demo --qrels q.tsv",
+        "eval --queries demo --qrels demo --only zz",
+        f"eval --queries demo --profile full --profile query-must --limit {BIG}",
+        "nope",
+    ],
+    ids=lambda words: words[:60],
+)  # fmt: skip
+def test_bad_input_is_one_line(words: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
+    assert cli.refused(words) == snapshot
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a chunk in the collection `small`."""
+    folder = tmp_path_factory.mktemp("errors")
+    source = write(folder / "chunks.jsonl", {"id": "a", "text": "An owl."})
+    assert main(["index", source, "-c", "small", "--data-dir", str(folder / "ws")]) == 0
+    return folder / "ws"
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "x" * 5000, "x/" * 2500], ids=len)
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("index {} -c small", "Give demo, adsapi, or a file, folder or zip"),
+        ("query owl --data-dir {}", "--data-dir or RAGFILTER_DATA_DIR"),
+        ("query owl -c small --config {}", "Check its name and permissions"),
+        ("rules import {} -c small", "Use a JSONL or CSV file in UTF-8"),
+        ("rules export --out {} -c small", "Use another file with --out"),
+        ("eval --queries {} --qrels {} -c small", "Check its name"),
+        ("tune --queries demo --out {}/y -c small", "the folder does not exist. Use another"),
+    ],
+)
+def test_a_path_without_end_is_told_in_a_short_line(
+    words: str, remedy: str, path: str, workspace: Path, cli: Cli
+) -> None:
+    where = "" if "--data-dir" in words else f" --data-dir {workspace}"
+    said = cli.refused(words.replace("{}", path) + where)
+    assert remedy in said
+    assert len(said) < 700
+
+
+@pytest.mark.parametrize("where", [".lock", "copies/.small.lock"])
+def test_a_lock_that_is_a_folder_is_told(tmp_path: Path, where: str, cli: Cli) -> None:
+    (tmp_path / where).mkdir(parents=True)
+    given = write(tmp_path / "x.jsonl", {"id": "a", "text": "t"})
+    said = cli.refused("index -c small", given, "--data-dir", str(tmp_path))
+    assert f"The lock {tmp_path / where} cannot be opened: Is a directory." in said
+
+
+@pytest.mark.slow
+def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch(mode=0o000)
+    made = run("query", "owl", "--data-dir", str(tmp_path), plain_user=True)
+    assert made.returncode == 2
+    assert f"The lock {tmp_path}/.lock cannot be opened: Permission denied." in made.stderr
+    assert made.stderr.count("\n") == 1
+
+
+def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError("a\nbug")
+
+    monkeypatch.setattr("ragfilter.settings.config.load", broken)
+    assert "Unexpected ZeroDivisionError: a bug. Run again with -v" in cli.refused("cut 0.1")
+    cli("cut 0.1 -v", code=2)
+    assert "in broken" in cli.err
+
+
+def test_being_stopped_is_no_failure_of_ours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ragfilter.settings.config.load", stopped)
+    assert (cli("cut 0.1", code=130), cli.err) == ("", "Stopped.\n")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ragfilter", "settings"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdout.close()
+    said = child.stderr.read()
+    child.stderr.close()
+    assert (child.wait(PROCESS_S), said) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        made = subprocess.run(
+            [sys.executable, "-m", "ragfilter", "settings"],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PROCESS_S,
+        )  # fmt: skip
+    assert made.returncode == 2
+    assert made.stderr.startswith("ragfilter: Standard output cannot be written: No space left")
+
+
+def test_a_port_in_use_is_refused_before_anything_is_indexed(cli: Cli, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"Port {port}" in cli.refused(f"app --port {port} --data-dir {tmp_path / 'ws'}")
+    assert not (tmp_path / "ws").exists()

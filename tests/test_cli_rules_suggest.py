@@ -1,0 +1,371 @@
+"""`ragfilter rules suggest --llm` on a real workspace, with a real HTTP server as the LLM."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import ROOT
+from faults import FAULTS, KEY, Handler, Serve, Server, says
+from rule_runs import ALL, CHUNKS, GOOD, SUGGEST, Llm, Run, lines
+from rule_runs import llm as llm
+from rule_runs import run as run
+from rule_runs import small as small
+from waiting import PATIENT_S, PROCESS_S, SILENT_S
+
+from ragfilter.cli import main
+from ragfilter.cli.rules import suggest
+from ragfilter.errors import InputError
+from ragfilter.protocols import Delta
+from ragfilter.rules import drafting as runs
+from ragfilter.stores.workspace import Workspace
+
+MARKED = re.compile(r"[\d.]+ s\.")
+
+
+def asked_about(server: Server) -> list[str]:
+    """The titles that were sent, each once, in order."""
+    prompts = (call["body"]["messages"][1]["content"] for call in server.asked)
+    titles = (prompt.partition("<chunk>\ntitle: ")[2].partition("\n")[0] for prompt in prompts)
+    return list(dict.fromkeys(titles))
+
+
+# -- suggest ---------------------------------------------------------------------------------------
+
+MATRICES = (*SUGGEST, "--where", "title=attack matrix*")
+
+
+def test_drafts_of_a_selection(run: Run, llm: Llm, tmp_path: Path, snapshot: Any) -> None:
+    server = llm(says(GOOD))
+    out = tmp_path / "drafts.jsonl"
+    printed = run(*MATRICES, "--out", str(out))
+    assert MARKED.sub("N s.", run.err + printed.replace(str(out), "OUT")) == snapshot
+    first = lines(out)[0]
+    assert first.pop("ms") > 0
+    assert first == snapshot
+    assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8"]
+    assert len(server.asked) == 3
+    assert run.rule("cleric-7") is None
+    assert run.json(*MATRICES, "--limit", "2")["selected"] == 2
+
+
+def test_a_secret_is_not_sent_for_a_user_who_may_not_see_it(run: Run, llm: Llm) -> None:
+    server = llm(says(GOOD))
+    run(*SUGGEST, "--where", "type=special")
+    assert "left out" not in run.err
+    assert len(server.asked) == 3
+    assert not any("Secret" in title for title in asked_about(server))
+    assert "doppelganger" not in json.dumps(server.asked)
+
+
+def test_drafts_are_printed_where_no_file_is_named(run: Run, llm: Llm, snapshot: Any) -> None:
+    llm(says("no", GOOD, "no"))
+    printed = run(*SUGGEST, "--where", "id=cleric-7", "--where", "id=boat")
+    assert MARKED.sub("N s.", printed) == snapshot
+    document = run.json(*SUGGEST, "--where", "id=boat")
+    assert document.pop("seconds") >= 0
+    assert document["drafts"][0].pop("ms") >= 0
+    assert document == snapshot
+
+
+def test_chunks_without_a_draft_are_named_with_the_reason(
+    run: Run, llm: Llm, tmp_path: Path, snapshot: Any
+) -> None:
+    llm(says(GOOD, "no", "no", '{"contains": "x"}'))
+    printed = run(*MATRICES, "--out", str(tmp_path / "my drafts.jsonl"))
+    assert MARKED.sub("N s.", printed).replace(str(tmp_path), "") == snapshot
+
+
+def test_the_cost_where_prices_are_set(run: Run, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+    llm(says(GOOD))
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "1000")
+    monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "2000")
+    # 21 tokens at 0.001 and 9 at 0.002 each.
+    assert "9 answer tokens, cost 0.0390, " in run(*MATRICES)
+    assert run.json(*MATRICES)["cost"] == pytest.approx(0.039)
+    monkeypatch.setenv("RAGFILTER_CURRENCY", "EUR")
+    assert ", cost 0.0390 EUR, " in run(*MATRICES)
+    assert run.json(*MATRICES)["currency"] == "EUR"
+
+
+def test_a_second_run_goes_on_and_tries_failures_again(run: Run, llm: Llm, tmp_path: Path) -> None:
+    out = tmp_path / "drafts.jsonl"
+    server = llm(says(GOOD, "no", "no", GOOD))
+    run(*MATRICES, "--out", str(out))
+    assert [bool(line["query_must"]) for line in lines(out)] == [True, False, True]
+    assert len(server.asked) == 4
+    server = llm(says(GOOD))
+    printed = run(*MATRICES, "--out", str(out))
+    assert "1 drafted" in printed
+    assert "2 drafted before" in printed
+    assert asked_about(server) == ["Attack matrix for clerics, AC 7"]
+    assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8", "cleric-7"]
+    server = llm(says(GOOD))
+    run(*MATRICES, "--out", str(out))
+    assert server.asked == []
+
+
+DRAFT_6 = b'{"collection": "small", "id": "cleric-6", "query_must": {"contain_one_of": [["ac"]]}}'
+DRAFT_7 = b'{"collection": "small", "id": "cleric-7", "query_must": {"contain_one_of": [["ac"]]}}'
+OF_OTHER = b'{"collection": "other", "id": "x", "query_must": null}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "done"),
+    [
+        (b"", b"", set()),
+        (DRAFT_6 + b"\n", DRAFT_6 + b"\n", {"cleric-6"}),
+        # An editor has removed the last newline.
+        (DRAFT_6, DRAFT_6 + b"\n", {"cleric-6"}),
+        (DRAFT_6 + b"\n" + DRAFT_7, DRAFT_6 + b"\n" + DRAFT_7 + b"\n", {"cleric-6", "cleric-7"}),
+        # Cut off during writing, at any position, including within a character.
+        (DRAFT_6 + b"\n" + DRAFT_7[:-1], DRAFT_6 + b"\n", {"cleric-6"}),
+        (DRAFT_6 + b"\n{", DRAFT_6 + b"\n", {"cleric-6"}),
+        (DRAFT_6 + b'\n{"collection": "\xc3', DRAFT_6 + b"\n", {"cleric-6"}),
+    ],
+)
+def test_the_last_line_is_completed_or_removed(
+    tmp_path: Path, before: bytes, after: bytes, done: set[str]
+) -> None:
+    out = tmp_path / "drafts.jsonl"
+    out.write_bytes(before)
+    assert suggest.drafted_before(out, "small") == done
+    assert out.read_bytes() == after
+
+
+def test_another_file_is_not_written_to(run: Run, llm: Llm, tmp_path: Path) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_bytes(OF_OTHER)
+    server = llm(says(GOOD))
+    run(*MATRICES, "--out", str(out), code=2)
+    assert "collection 'other'" in run.err
+    assert out.read_bytes() == OF_OTHER
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"hello\n", "line 1 is not a draft"),
+        (b"my only copy of the notes", "line 1 is not a draft"),
+        (b'{"a":1}\n{"b":2}', "line 1 is not a draft"),
+        (OF_OTHER, "collection 'other'"),
+        (DRAFT_6 + b"\n" + OF_OTHER, "line 2 is a draft for the collection 'other'"),
+        (DRAFT_6 + b'\n{"b":2}', "line 2 is not a draft"),
+        (DRAFT_6 + b"\nask Ann about this", "line 2 is not a draft"),
+        # A last line that may be cut off, but after a line that is not a draft, or after none.
+        (DRAFT_6[:-1], "line 1 is not a draft"),
+        (b"hello\n" + DRAFT_6[:-1], "line 1 is not a draft"),
+        (OF_OTHER + b"\n" + DRAFT_6[:-1], "collection 'other'"),
+        (DRAFT_6 + b"\n\n" + DRAFT_7[:-1], "line 2 is not a draft"),
+    ],
+)
+def test_the_last_line_of_another_file_stays(tmp_path: Path, content: bytes, why: str) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_bytes(content)
+    with pytest.raises(InputError, match=why):
+        suggest.drafted_before(out, "small")
+    assert out.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "tried"),
+    [
+        ("401", "refused the key", 1),
+        ("500", "3 times in a row", 3),
+        ("nothing", "3 times in a row", 3),
+    ],
+)
+def test_a_failing_endpoint_ends_the_run(
+    run: Run, llm: Llm, tmp_path: Path, fault: str, words: str, tried: int
+) -> None:
+    llm(FAULTS[fault])
+    out = tmp_path / "drafts.jsonl"
+    printed = run(*MATRICES, "--out", str(out), code=2)
+    assert f"{tried} without a draft" in printed
+    assert words in run.err
+    assert KEY not in run.err + printed
+    assert [bool(line["error"]) for line in lines(out)] == [True] * tried
+
+
+def test_failures_now_and_then_do_not_end_the_run(run: Run, llm: Llm, tmp_path: Path) -> None:
+    def flaky(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) % 3:
+            handler.reply(500, "{}")
+        else:
+            says(GOOD)(handler, body)
+
+    llm(flaky)
+    out = tmp_path / "drafts.jsonl"
+    run(*SUGGEST, *ALL, "--where", "id=*c*", "--out", str(out))
+    assert [bool(line["query_must"]) for line in lines(out)] == [False, True, False, True]
+
+
+def test_a_rate_limit_is_waited_for(serve: Serve) -> None:
+    def limited(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) in (1, 2):
+            headers = {"Retry_After": "900"} if len(handler.server.asked) == 1 else {}
+            handler.reply(429, "{}", **headers)
+        else:
+            says(GOOD)(handler, body)
+
+    from ragfilter.models.chat import OpenAIChat
+
+    waits: list[float] = []
+    chat = OpenAIChat(model="tiny", base_url=serve(limited).url)
+    (draft,) = runs.drafts(
+        [CHUNKS[0]], chat, timeout_s=PATIENT_S, templates=None, wait=waits.append
+    )
+    assert draft.text == GOOD
+    assert waits == [runs.MOST_WAIT_S, runs.WAIT_S]
+
+
+def test_a_rate_limit_without_end_is_a_failure() -> None:
+    from ragfilter.errors import ChatError
+
+    class Limited:
+        name = "limited"
+
+        def stream(self, *args: Any, **kwargs: Any) -> Iterator[Delta]:
+            raise ChatError("Too fast.", kind="rate_limit", retry_after=1.0)
+
+    waits: list[float] = []
+    found = runs.drafts(
+        [CHUNKS[0]], Limited(), timeout_s=PATIENT_S, templates=None, wait=waits.append
+    )
+    assert next(found).failed == "rate_limit"
+    assert waits == [1.0] * runs.MOST_WAITS
+
+
+def test_own_templates(run: Run, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "boats.toml").write_text(
+        "version = 1\nrecognise.title = ['^boats$']\nprompt.holds = 'The kind of boat.'\n"
+        "example.title = 'Rafts'\nexample.rule = '{\"contain\": \"raft\"}'\n"
+    )
+    llm(says('{"contain": "boat"}'))
+    monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path))
+    (draft,) = run.json(*SUGGEST, "--where", "id=boat")["drafts"]
+    assert draft["prompt_version"] == "suggest-1 boats-1"
+
+
+HEEDING_INTERRUPTS = (
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "runpy.run_module('ragfilter', run_name='__main__')"
+)
+"""Tests that run in the background of a shell inherit an ignored Ctrl+C."""
+
+
+def printed_until(
+    number: signal.Signals, args: list[str], workspace: Path, server: Server, bare: dict[str, str]
+) -> str:
+    """The output of `suggest` when it gets the signal during its second draft."""
+    environ = bare | {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "tiny"}
+    command = [
+        sys.executable, "-c", HEEDING_INTERRUPTS, "rules", *MATRICES, "-c", "small",
+        "--data-dir", str(workspace), *args,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + PROCESS_S
+        while len(server.asked) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        # The workspace is free while the model works.
+        with Workspace.open(workspace):
+            pass
+        process.send_signal(number)
+        printed, err = process.communicate(timeout=PROCESS_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, err.splitlines()[1:]) == (130, ["Stopped."])
+    return printed
+
+
+@pytest.fixture
+def slow(serve: Serve) -> Server:
+    """Answers once, and never again."""
+
+    def answer(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) == 2:
+            handler.server.over.wait(SILENT_S)
+        says(GOOD)(handler, body)
+
+    return serve(answer)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_loses_nothing(
+    number: signal.Signals, run: Run, slow: Server, tmp_path: Path, bare_environ: dict[str, str],
+) -> None:  # fmt: skip
+    out = tmp_path / "drafts.jsonl"
+    printed = printed_until(number, ["--out", str(out)], run.folder, slow, bare_environ)
+    assert printed.startswith("1 drafted")
+    assert [line["id"] for line in lines(out)] == ["cleric-6"]
+
+
+def test_an_interrupted_document_holds_what_was_drafted(
+    run: Run, slow: Server, bare_environ: dict[str, str]
+) -> None:
+    made = json.loads(printed_until(signal.SIGINT, ["--json"], run.folder, slow, bare_environ))
+    assert (made["selected"], made["drafted"]) == (3, 1)
+    assert [draft["id"] for draft in made["drafts"]] == ["cleric-6"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_file_that_can_no_longer_be_written_loses_nothing(
+    run: Run, llm: Llm, tmp_path: Path, as_json: bool
+) -> None:
+    out = tmp_path / "drafts.jsonl"
+
+    def gone(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) == 2:
+            out.unlink()
+            out.mkdir()
+        says(GOOD)(handler, body)
+
+    llm(gone)
+    args = [*MATRICES, "--out", str(out)]
+    if as_json:
+        made = run.json(*args, code=2)
+        assert [draft["id"] for draft in made["drafts"]] == ["cleric-6", "cleric-7"]
+    else:
+        printed = run(*args, code=2).splitlines()
+        assert printed[0].startswith("2/3  cleric-7  Attack matrix for clerics, AC 7")
+        assert printed[1] == f"  {GOOD}"
+        assert printed[2].startswith("2 drafted")
+    (told,) = run.err.splitlines()[1:]
+    assert told.startswith(f"ragfilter: The drafts cannot be written to {out}: Is a directory.")
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        ([], "--llm"),
+        (["--llm"], "make local-llm"),
+        (["--families", "--llm"], "beside --families"),
+        (["--families", "--where", "colour=red"], "fields are type, source"),
+        (["--families", "--where", "type"], "is not a condition"),
+        (["--families", "--where", "rule=maybe"], "any, none"),
+        (["--families", "--where", "state=draft"], "invalid, warning, none, note"),
+        (["--families", "--where", "text= "], "names no words"),
+        (["--families", "--limit", "0"], "--limit"),
+        (["--llm", "--out", "/nowhere/drafts.jsonl"], "/nowhere/drafts.jsonl"),
+        (["--families", "-c", "empty"], "'empty' is empty"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line(run: Run, args: list[str], word: str) -> None:
+    main(["rules", "suggest", "-c", "small", *args, "--data-dir", str(run.folder)])
+    out, err = run.capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert word in err
