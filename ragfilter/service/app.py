@@ -11,14 +11,15 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 from fastapi import Body, FastAPI, Security
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.security import HTTPBearer
-from fastapi_swagger import patch_fastapi
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ragfilter import __version__
@@ -35,7 +36,7 @@ from ragfilter.service.asked import (
     settings_for,
 )
 from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided
-from ragfilter.service.gate import LOOPBACK, MOST_BYTES, TokenGate
+from ragfilter.service.gate import ASSETS, LOOPBACK, MOST_BYTES, TokenGate
 from ragfilter.service.meters import Meters
 from ragfilter.service.problems import Problem, Refused
 from ragfilter.service.tokens import Caller
@@ -90,7 +91,7 @@ def make_app(serving: Serving) -> FastAPI:
         lifespan=lifespan,
         responses=RESPONSES,
     )
-    patch_fastapi(app, swagger_ui_parameters={"persistAuthorization": False})
+    _add_page(app)
     _handle_errors(app)
     _add_questions(app, serving, work, meters)
     _add_state(app, serving, work, meters)
@@ -101,6 +102,21 @@ def make_app(serving: Serving) -> FastAPI:
         TokenGate, tokens=serving.tokens, anyone=serving.anyone, hosts=hosts, count=meters.answered
     )
     return app
+
+
+def _add_page(app: FastAPI) -> None:
+    """The page that describes the addresses. What it loads is in a package, not on a network."""
+    app.mount(ASSETS, StaticFiles(packages=[("fastapi_swagger", "resources")]))
+
+    @app.get("/docs", include_in_schema=False)
+    async def page() -> HTMLResponse:
+        return get_swagger_ui_html(
+            openapi_url="/openapi.json",
+            title=TITLE,
+            swagger_js_url=f"{ASSETS}swagger-ui-bundle.js",
+            swagger_css_url=f"{ASSETS}swagger-ui.css",
+            swagger_favicon_url=f"{ASSETS}favicon-32x32.png",
+        )
 
 
 def _add_questions(app: FastAPI, serving: Serving, work: Work, meters: Meters) -> None:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ragfilter.service.problems import Refused, explain
 from ragfilter.service.tokens import Caller, hashed
 
-OPEN = ("/", "/docs", "/healthz", "/openapi.json", "/readyz")
+OPEN = ("/docs", "/healthz", "/openapi.json", "/readyz")
 ASSETS = "/swagger/"
 """What everybody may read: it says nothing about any chunk."""
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
