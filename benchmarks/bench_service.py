@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import shutil
 import socket
 import tempfile
@@ -130,6 +131,8 @@ def main() -> None:
     read.add_argument("--clients", default=50, type=int)
     read.add_argument("--seconds", default=60.0, type=float)
     given = read.parse_args()
+    # As the command line does; otherwise the server of MCP logs every line of everybody.
+    logging.basicConfig(level=logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "workspace"
         shutil.copytree(given.workspace, copy)
