@@ -31,6 +31,7 @@ SETUPS = {
     "recall": {"profile": "adaptive-gap", "cutoff.strategy": "calibrated",
                "cutoff.target": "recall", "cutoff.calibration": CALIBRATION.json_text},
     "judge": {"profile": "llm-filter"},
+    "http": {"profile": "adaptive-retrieval", "quality.reranker": "http", "prune.enabled": "true"},
 }  # fmt: skip
 """Together these show a slider for every setting that is a number, and the user's level."""
 

@@ -119,7 +119,7 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     answer = tab.keyed("answer-filtered").inner_text()
     assert leaked(received.text) == set()
     tab.view_as("Operator")
-    expect(tab.cell(0, "title")).to_have_text(TITLE)
+    expect(tab.cell(0, "title")).to_have_text("Which Treasure … Are False")
     expect(tab.cell(0, "reason")).to_have_text("clearance 1 > 0")
     expect(tab.cell(0, "outcome")).to_have_text("⊠ dropped")
     tab.rest()

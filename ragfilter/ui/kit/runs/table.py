@@ -94,7 +94,7 @@ def _names(row: Row) -> Sequence[str]:
 
 
 def _named(row: Row) -> str:
-    return " = ".join(_names(row)) + (" (knows the labels)" if row["group"] == "oracle" else "")
+    return " = ".join(_names(row)) + (" (knows the labels)" if row.get("group") == "oracle" else "")
 
 
 def _ends(name: str, interval: Interval | None) -> str:
