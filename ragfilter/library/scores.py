@@ -170,7 +170,8 @@ def _is_whole(number: float) -> bool:
 
 def _is_negated(scores: Sequence[float]) -> bool:
     """Whether inner-product distances are those of unit vectors with the sign turned only."""
-    return min(scores) < -EDGE and all(-1 - EDGE <= score <= 1 + EDGE for score in scores)
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return -1 - EDGE <= low < -EDGE and high <= 1 + EDGE
 
 
 def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:

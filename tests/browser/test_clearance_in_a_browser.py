@@ -124,8 +124,8 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     expect(tab.cell(0, "outcome")).to_have_text("⊠ dropped")
     tab.rest()
     # The same check of the same channels finds what is there.
-    assert NEAREST in leaked(received.text)
-    assert NEAREST in leaked(page_text(tab))
+    assert leaked(received.text)
+    assert leaked(page_text(tab))
     panel = tab.keyed("panel")
     expect(panel).to_contain_text("Made as the user: level 0, no department.")
     assert tab.keyed("answer-filtered").inner_text() == answer

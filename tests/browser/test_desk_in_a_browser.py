@@ -38,7 +38,8 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     # In a field it takes back what was typed, and no setting.
     question = tab.keyed("ask-row", "input")
     question.press_sequentially("12")
-    question.press("Control+z")
+    for _ in "12":  # A browser may take back one character at a time.
+        question.press("Control+z")
     expect(question).to_have_value(CLERIC)
     tab.rest().expect_kept(12)
     tab.page.locator(".stMain").press("Control+z")
