@@ -251,9 +251,13 @@ def test_a_change_of_a_hidden_chunk_changes_nothing_that_is_said_of_a_run(
     before = [told(world, line, capsys) for line in lines]
     for chunk_id, changed in (("hidden-cat-0", False), ("cat-1", True)):
         with Workbench.open(Deployment(data_dir=world / "ws")) as bench:
-            bench.collection("small").set_rules({chunk_id: '{"contain": "cat"}'})
+            small = bench.collection("small")
+            old = small.rules([chunk_id])
+            small.set_rules({chunk_id: '{"contain": "cat"}'})
         now = [told(world, line, capsys) for line in lines]
         assert (now == before) is not changed
+        with Workbench.open(Deployment(data_dir=world / "ws")) as bench:
+            bench.collection("small").set_rules(old)
 
 
 def judge(handler: Handler, body: dict[str, Any]) -> None:
