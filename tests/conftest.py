@@ -60,12 +60,18 @@ SLOW = {
     "test_cli_eval.py",
     "test_cli_rules.py",
     "test_cli_rules_bulk.py",
+    "test_cli_rules_csv.py",
     "test_cli_rules_list.py",
     "test_cli_rules_suggest.py",
     "test_database.py",
+    "test_deadline.py",
+    "test_faults.py",
     "test_index.py",
     "test_publish.py",
     "test_served.py",
+    "test_service.py",
+    "test_tracing.py",
+    "test_urls.py",
     "test_workspace.py",
 }
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}

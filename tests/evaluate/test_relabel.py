@@ -48,6 +48,7 @@ def cut(size: int) -> dict[str, tuple[Chunk, int, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [400, 1600])
 def test_labels_are_mapped_right_whatever_the_size_of_chunks(size: int) -> None:
     """Right are the chunks that overlap the labelled one by at least half of the shorter one; of
