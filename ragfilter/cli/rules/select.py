@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.cli.app import make_group
 from ragfilter.cli.options import Place, Viewing, text_argument, text_option
-from ragfilter.cli.output import tell
+from ragfilter.cli.output import warn
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import usual_words
@@ -145,7 +145,7 @@ def select(
     store = bench.collection(collection)
     store.check_not_empty()
     chunks = store.chunks(select_ids(bench, collection, where, user)[:limit])
-    tell(store.incomplete)
+    warn(store.incomplete)
     return Selection(tuple(chunks.values()), store.incomplete)
 
 

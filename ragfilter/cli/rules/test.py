@@ -11,7 +11,7 @@ import typer
 
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Place, Viewing
-from ragfilter.cli.output import show, tell
+from ragfilter.cli.output import show, warn
 from ragfilter.cli.rules.select import FOUND, rules
 from ragfilter.errors import InputError
 from ragfilter.evaluate.expectations import Outcome, check_rules, read_expectations
@@ -44,7 +44,7 @@ def run_expectations(
         missing = sorted(named.difference(in_file))
         known = dict.fromkeys(missing) | {i: chunk.rule for i, chunk in in_file.items()}
         if missing:
-            tell(
+            warn(
                 f"{rules_file} has no line for {counted(len(missing), 'chunk')}, such as "
                 f"{missing[0]}: treated as having no rule."
             )
@@ -54,7 +54,7 @@ def run_expectations(
             store = bench.collection(place.collection)
             chunks = store.entries()
             incomplete = store.incomplete
-        tell(incomplete)
+        warn(incomplete)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
     outcome = check_rules(expectations, known)
     document = asdict(outcome) | {"incomplete": incomplete}
