@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from waiting import SILENT_S
 
-from ragfilter.basics.deadline import given_up, within
+from ragfilter.basics.threads import given_up, within
 
 
 @pytest.fixture

@@ -14,11 +14,9 @@ from itertools import chain
 
 from ragfilter.model import Chunk
 from ragfilter.rules.alternatives import spread
-from ragfilter.rules.contexts import find_held, held_forms
 from ragfilter.rules.families import find_named
 from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.match import prepared
-from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import (
     AnyRule,
     InvalidRule,
@@ -35,6 +33,9 @@ from ragfilter.rules.values import (
     Number,
     Value,
     acronym,
+    find_held,
+    forms,
+    held_forms,
     is_number,
     mask,
     numbers,
