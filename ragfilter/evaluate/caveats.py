@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.prefixes import BestDistance
 from ragfilter.evaluate.variants import FIXED
-from ragfilter.layers.calibration import seen_labels
+from ragfilter.layers.origin import seen_labels
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted, signed

@@ -22,8 +22,8 @@ from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_d
 from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, Variant, variants
-from ragfilter.layers.calibration import origin, profile_name
 from ragfilter.layers.clearance import viewer, with_clearance
+from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings

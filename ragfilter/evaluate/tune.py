@@ -43,7 +43,7 @@ from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.base import far_end
-from ragfilter.layers.calibration import seen_labels
+from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import Pool, User

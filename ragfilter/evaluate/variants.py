@@ -16,7 +16,7 @@ from typing import Literal
 
 from ragfilter.evaluate.prefixes import DEEPEST
 from ragfilter.judge import call
-from ragfilter.layers.calibration import origin
+from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings.config import of_profile

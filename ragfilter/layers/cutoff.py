@@ -21,7 +21,7 @@ from ragfilter.layers.base import (
     in_order,
     summary_line,
 )
-from ragfilter.layers.calibration import check_tuned
+from ragfilter.layers.origin import check_tuned
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.calibrated import BETA, order_key

@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args, overload
 
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.layers.base import BACKGROUND_FROM
-from ragfilter.layers.calibration import SCALED
+from ragfilter.layers.origin import SCALED
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Space
 from ragfilter.settings.schema import Settings

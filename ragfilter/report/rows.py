@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import csv as csv_module
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragfilter.basics.extras import extra
@@ -33,8 +34,6 @@ from ragfilter.text.tables import harmless
 
 if TYPE_CHECKING:
     import pandas as pd
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
 """The outcomes that name a kept hit, if a layer gave one; the first match wins."""

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
-from ragfilter.layers.calibration import origin
 from ragfilter.layers.cutoff import (
     CHANCE,
     DISTANCE,
@@ -24,6 +23,7 @@ from ragfilter.layers.cutoff import (
     cut_hits,
     cut_of,
 )
+from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, LayerTrace, PoolResult

@@ -13,7 +13,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.recalibrate import recalibrate, start
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.tuning_words import no_worse, sides
-from ragfilter.layers.calibration import seen_labels
+from ragfilter.layers.origin import seen_labels
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load
 

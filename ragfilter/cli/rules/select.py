@@ -1,5 +1,6 @@
-"""The command group `ragfilter rules`, and the chunks that its commands select: `--where
-field=value`, among those that the user may see.
+"""The command group `ragfilter rules`: which chunks its commands select (`--where field=value`,
+among those that the user may see), and how they save. The effect on labelled queries is shown
+first, and confirmed if these would lose relevant chunks.
 
 `import`, `bulk`, `check --apply`, `undo` and `redo` write through the journal. Commands that read
 chunks leave out what the current clearance settings hide. The journal is for the owner of the
@@ -9,36 +10,30 @@ workspace.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
-
-from ragfilter.cli.app import make_group
-from ragfilter.cli.options import Place, Viewing, text_argument, text_option
-from ragfilter.cli.output import tell
-from ragfilter.errors import InputError
-from ragfilter.model import Chunk, User
-from ragfilter.rules.lint import usual_words
-from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
-
-if TYPE_CHECKING:
-    from ragfilter.workbench import Workbench
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter.cli.access import backends
+from ragfilter.cli.app import make_group
 from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import DryRun, Filtering
-from ragfilter.cli.output import progress
+from ragfilter.cli.options import DryRun, Filtering, Place, Viewing, text_argument, text_option
+from ragfilter.cli.output import progress, tell
+from ragfilter.errors import InputError
 from ragfilter.evaluate import measure
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
+from ragfilter.model import Chunk, User
+from ragfilter.rules.lint import usual_words
+from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
+
 
 FOUND = 1
 """The exit code if there is something to look at."""

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.caveats import FEW
-from ragfilter.layers.calibration import origin
+from ragfilter.layers.origin import origin
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state

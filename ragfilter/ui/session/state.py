@@ -18,8 +18,8 @@ import streamlit as st
 
 from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.layers.calibration import origin, profile_name
 from ragfilter.layers.clearance import with_clearance
+from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile

@@ -13,7 +13,8 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
 from ragfilter.evaluate.sweep import HitChange, changes
 from ragfilter.evaluate.tune import RECORD, recorded
-from ragfilter.layers.calibration import chose_strategy, differences, unchanged
+from ragfilter.layers.calibration import differences
+from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems

@@ -1,0 +1,95 @@
+"""Whether settings that labels chose still are what was chosen, and whether they apply to a pool.
+
+Settings tuned on one scale of distances are refused on another, and figures that were measured on
+the labels that chose the settings are marked. docs/design.md#tune.
+"""
+
+from __future__ import annotations
+
+from ragfilter.errors import SettingsError
+from ragfilter.layers.calibration import differences
+from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.strategies.registry import strategy
+from ragfilter.model import Pool
+from ragfilter.settings.learned import Origin, TunedOn
+from ragfilter.settings.schema import Cutoff, Settings, field
+
+SCALED = frozenset(
+    name for name in Cutoff.model_fields if field(f"cutoff.{name}").unit == "distance"
+)
+"""The settings that mean something for one model and space only."""
+
+
+def origin(settings: Settings) -> Origin | None:
+    """The record of the labels that chose the current settings, if labels chose them."""
+    cutoff = settings.cutoff
+    tuned = cutoff.tuned_on
+    if tuned is not None:
+        name = cutoff.strategy if cutoff.enabled else ""
+        if tuned.strategy == name and unchanged(tuned, settings) == tuned.values:
+            return tuned
+    return cutoff.calibration if cutoff.enabled and cutoff.strategy == "calibrated" else None
+
+
+def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:
+    """What settings are called that started from a profile: ``tuned on demo (2026-11-28)`` if
+    labels chose them. `tuned_on` is the name of the labels, by default that of the collection."""
+    record = origin(settings)
+    if record is None:
+        return profile
+    when = f" ({record.date})" if record.date else ""
+    return f"tuned on {tuned_on or record.place}{when}"
+
+
+def seen_labels(settings: Settings) -> Origin | None:
+    """The record of labels that may have chosen the current strategy or a single current value.
+    Moving the values of the chosen strategy, or all but one, does not make the labels unseen."""
+    cutoff, record = settings.cutoff, origin(settings)
+    tuned = cutoff.tuned_on
+    if record is not None or tuned is None or chose_strategy(tuned, settings):
+        return record or tuned
+    idle = {f"cutoff.{name}" for name in Cutoff.model_fields}
+    if cutoff.enabled:
+        idle -= {f"cutoff.{name}" for name in strategy(cutoff.strategy).reads}
+    return tuned if unchanged(tuned, settings).keys() - idle else None
+
+
+def chose_strategy(tuned: TunedOn, settings: Settings) -> bool:
+    """Whether the strategy, and what always reranks for it, still are what labels chose, however
+    their values were moved since."""
+    if not tuned.strategy or tuned.values_only:
+        return False
+    cutoff, quality = settings.cutoff, settings.quality
+    reranker = reranker_key(quality) if always_reranks(quality) else ""
+    current = cutoff.strategy if cutoff.enabled else ""
+    return (current, reranker) == (tuned.strategy, tuned.reranker)
+
+
+def unchanged(tuned: TunedOn, settings: Settings) -> dict[str, int | float]:
+    """The values that still are what was chosen. A path may be written by hand, and name none."""
+    current = {}
+    for path in tuned.values:
+        section, _, name = path.partition(".")
+        current[path] = getattr(getattr(settings, section, None), name, None)
+    return {path: value for path, value in tuned.values.items() if current[path] == value}
+
+
+def check_tuned(settings: Settings, pool: Pool) -> None:
+    """Raises SettingsError for distances that were tuned with another space, embedding model or
+    reranker. Values that somebody set by hand are not checked."""
+    cutoff, tuned = settings.cutoff, settings.cutoff.tuned_on
+    if tuned is None:
+        return
+    names = tuple(
+        name
+        for name in strategy(cutoff.strategy).reads
+        if name in SCALED and tuned.values.get(f"cutoff.{name}") == getattr(cutoff, name)
+    )
+    other = names and differences(tuned, pool, settings.quality)
+    if other:
+        raise SettingsError(
+            f"{' and '.join(f'cutoff.{name}' for name in names)} "
+            f"{'was' if len(names) == 1 else 'were'} tuned on {tuned.place} with {other}.",
+            remedy="Tune again on labels of this collection, go back to what they were tuned "
+            "with, or set your own values.",
+        )
