@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ragfilter.models.embedder import SentenceEmbedder
     from ragfilter.models.http_reranker import RerankEndpoint
     from ragfilter.models.openai_embedder import OpenAIEmbedder
-    from ragfilter.rules.drafting import DraftStore
+    from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.foreign import Stores
     from ragfilter.stores.info import CollectionInfo
@@ -162,7 +162,7 @@ class Workbench:
     @property
     def drafts(self) -> DraftStore:
         """The drafts of rules that wait to be looked at."""
-        from ragfilter.rules.drafting import DraftStore
+        from ragfilter.rules.draft_store import DraftStore
 
         return self._open_book(DraftStore)
 

@@ -254,7 +254,7 @@ BEYOND_THE_CORE = [
     "ragfilter.models.insides",
     "ragfilter.models.openai_embedder",
     "ragfilter.publish",
-    "ragfilter.rules.drafting",
+    "ragfilter.rules.draft_store",
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
     "ragfilter.served",

@@ -1,5 +1,4 @@
-"""Drafts `query_must` rules for chunks by asking a chat model, and stores the drafts for review.
-Nothing here saves a rule.
+"""Drafts `query_must` rules for chunks by asking a chat model. Nothing here saves a rule.
 
 Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. The decisions:
 
@@ -10,8 +9,6 @@ Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. The 
   not about the chunk: a model that repeats the example of its prompt writes a perfect rule for
   another chunk. The answer is then sent back with the reason, once. A rule that can be parsed and
   met is passed on even if doubts remain, as `remarks`, since a person reviews it.
-- Each draft is stored as soon as it is made. A run that was stopped or killed loses none, and the
-  next one skips the chunks that have a draft.
 """
 
 from __future__ import annotations
@@ -34,8 +31,6 @@ from ragfilter.answer.reply import (
     without_thought,
 )
 from ragfilter.answer.stream import Prices
-from ragfilter.basics import database
-from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
@@ -44,9 +39,6 @@ from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
 from ragfilter.text.tokens import estimate, head
-
-with extra("chroma"):
-    import sqlalchemy as sa
 
 MOST_OBJECTS = 50
 _LAST_COMMA = re.compile(r",\s*([\]}])")
@@ -454,49 +446,4 @@ def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None)
         cost=None if prices is None else prices.of(usage),
         currency="" if prices is None else prices.currency,
         seconds=seconds,
-    )
-
-
-_drafts = sa.Table(
-    "rule_drafts",
-    sa.MetaData(),
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("chunk_id", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-)
-
-
-class DraftStore(database.Book):
-    """The drafts in the database at `url`."""
-
-    what = "drafts"
-    called = "Keeping drafts"
-    tables = (_drafts,)
-
-    def drafts(self, collection: str) -> tuple[Draft, ...]:
-        """All drafts, including failed ones, in the order in which they were made."""
-        mine = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
-        return tuple(of_fields(json.loads(body)) for (body,) in self._read(mine.order_by("id")))
-
-    def keep(self, collection: str, draft: Draft) -> None:
-        """Store the draft in place of an earlier one for its chunk. It is on disk on return."""
-        body = json.dumps(dict(fields(draft)))
-        with self._writing() as connection:
-            connection.execute(_delete(collection), [{"gone": draft.chunk_id}])
-            connection.execute(
-                _drafts.insert().values(collection=collection, chunk_id=draft.chunk_id, body=body)
-            )
-
-    def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
-        """Remove these chunks' drafts."""
-        rows = [{"gone": chunk_id} for chunk_id in chunk_ids]
-        if rows:
-            with self._writing() as connection:
-                connection.execute(_delete(collection), rows)
-
-
-def _delete(collection: str) -> sa.Delete:
-    return _drafts.delete().where(
-        _drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone")
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ragfilter.basics.database import connect
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, StoreError
-from ragfilter.rules import drafting, journal
+from ragfilter.rules import draft_store, journal
 from ragfilter.stores import copies, foreign, labels, preferences, runs
 from ragfilter.stores.index import only_one
 from ragfilter.stores.info import check_name
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.workspace import Store
 
 BOOKS = (
-    journal.Journal, drafting.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs
+    journal.Journal, draft_store.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs
 )  # fmt: skip
 TABLES = frozenset(table.name for book in BOOKS for table in book.tables)
 COLUMN = "collection"

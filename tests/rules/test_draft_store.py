@@ -13,7 +13,8 @@ import pytest
 from waiting import PROCESS_S
 
 from ragfilter.protocols import Usage
-from ragfilter.rules.drafting import Draft, DraftStore
+from ragfilter.rules.draft_store import DraftStore
+from ragfilter.rules.drafting import Draft
 from ragfilter.rules.rule import parse
 
 RULE = parse('{"contain": "troll"}')
@@ -70,7 +71,7 @@ def test_collections_are_kept_apart_and_drafts_forgotten(store: DraftStore) -> N
 def test_a_draft_survives_a_killed_process(url: str) -> None:
     killed = (
         "import os, signal; from ragfilter.rules.drafting import Draft;"
-        "from ragfilter.rules.drafting import DraftStore;"
+        "from ragfilter.rules.draft_store import DraftStore;"
         f"DraftStore({url!r}).keep('c', Draft('b', error='no'));"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

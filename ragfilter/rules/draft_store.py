@@ -1,0 +1,61 @@
+"""Stores drafts of rules that await review, each as soon as it is made.
+
+Source: docs/design.md#drafting. A run that was stopped or killed loses none, and the next one skips
+the chunks that have a draft.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from ragfilter.basics import database
+from ragfilter.basics.extras import extra
+from ragfilter.rules.drafting import Draft, fields, of_fields
+
+with extra("chroma"):
+    import sqlalchemy as sa
+
+_drafts = sa.Table(
+    "rule_drafts",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("chunk_id", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+)
+
+
+class DraftStore(database.Book):
+    """The drafts in the database at `url`."""
+
+    what = "drafts"
+    called = "Keeping drafts"
+    tables = (_drafts,)
+
+    def drafts(self, collection: str) -> tuple[Draft, ...]:
+        """All drafts, including failed ones, in the order in which they were made."""
+        mine = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
+        return tuple(of_fields(json.loads(body)) for (body,) in self._read(mine.order_by("id")))
+
+    def keep(self, collection: str, draft: Draft) -> None:
+        """Store the draft in place of an earlier one for its chunk. It is on disk on return."""
+        body = json.dumps(dict(fields(draft)))
+        with self._writing() as connection:
+            connection.execute(_delete(collection), [{"gone": draft.chunk_id}])
+            connection.execute(
+                _drafts.insert().values(collection=collection, chunk_id=draft.chunk_id, body=body)
+            )
+
+    def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
+        """Remove these chunks' drafts."""
+        rows = [{"gone": chunk_id} for chunk_id in chunk_ids]
+        if rows:
+            with self._writing() as connection:
+                connection.execute(_delete(collection), rows)
+
+
+def _delete(collection: str) -> sa.Delete:
+    return _drafts.delete().where(
+        _drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone")
+    )
