@@ -18,7 +18,8 @@ from test_chroma_server import chroma_run
 
 from ragfilter.cli import main
 from ragfilter.errors import InputError, StoreError
-from ragfilter.indexing.order import Order, carry_out, overview
+from ragfilter.indexing.order import Order, carry_out
+from ragfilter.indexing.overview import overview
 from ragfilter.library.workspace import open_workspace
 from ragfilter.models.bundled import BUNDLED, BundledEmbedder
 from ragfilter.rules import edits

@@ -11,7 +11,8 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
-from ragfilter.indexing.order import Order, carry_out, overview
+from ragfilter.indexing.order import Order, carry_out
+from ragfilter.indexing.overview import overview
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import User
 from ragfilter.rules import edits
