@@ -11,7 +11,7 @@ from written import read, written
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
-from ragfilter.ingest.reading import ReadOptions
+from ragfilter.ingest.records import ReadOptions
 from ragfilter.model import Chunk
 
 # --- JSON lines

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, Viewing
 from ragfilter.cli.output import show, warn, write
-from ragfilter.cli.rules.saving import Saving
-from ragfilter.cli.rules.select import FOUND, Where, rules, select_rules
+from ragfilter.cli.rules.select import FOUND, Saving, Where, rules, select_rules
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import FileChange, ImportPlan
 from ragfilter.text.normalise import in_one_line
