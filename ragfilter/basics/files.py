@@ -20,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragfilter.errors import InputError, complaint
 
-
 COMPRESSED = {
     b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard",
     b"PK\x03\x04": "zip",

@@ -210,9 +210,7 @@ def test_the_corpus_of_a_beir_folder_is_indexed_without_its_questions(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for folder in (tmp_path, tmp_path / "nested"):
-        written(
-            folder, "corpus.jsonl", '{"_id": "1%s", "title": "", "text": "Owls."}' % folder.name
-        )
+        written(folder, "corpus.jsonl", f'{{"_id": "{folder.name}", "text": "Owls."}}')
         written(folder, "queries.jsonl", '{"_id": "1", "text": "Owls?"}')
         written(folder / "qrels", "test.txt", "1 0 1 1")
     assert len(read(tmp_path)) == 2
