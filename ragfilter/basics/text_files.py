@@ -1,0 +1,94 @@
+"""The small text files of a workspace, by their paths in it: in its folder, or in its database."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragfilter.basics.files import kind, read_text, write_text
+from ragfilter.errors import InputError
+
+if TYPE_CHECKING:
+    from ragfilter.basics.file_table import FileTable
+
+
+class TextFiles:
+    """Text files in `folder`. Raises InputError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def names(self, under: str) -> list[str]:
+        """The names of the files in a folder."""
+        return [path.name for path in (self.folder / under).glob("*")]
+
+    def path(self, name: str) -> Path:
+        """Where a file is read on this machine; nothing is there if there is none."""
+        return self.folder / name
+
+    def read(self, name: str) -> str | None:
+        """What is in a file, None if there is none."""
+        path = self.path(name)
+        return read_text(path) if kind(path) else None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, in place of any that was there."""
+        remedy = "Free up disk space, or make the workspace folder writable."
+        write_text(self.folder / name, text, remedy=remedy)
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if there is one."""
+        path = self.folder / name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be deleted: {error.strerror}.",
+                remedy="Make the workspace folder writable.",
+            ) from None
+
+    def close(self) -> None:
+        """Close what holds them."""
+
+
+class SharedTextFiles(TextFiles):
+    """Text files in the database at `url`, copied to `folder` to be read. Also raises
+    StoreError."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        super().__init__(folder)
+        self._url = url
+
+    @cached_property
+    def _table(self) -> FileTable:
+        # Imported here, since most commands need none.
+        from ragfilter.basics.file_table import FileTable
+
+        return FileTable(self._url)
+
+    def names(self, under: str) -> list[str]:
+        start = f"{under}/"
+        return [n.removeprefix(start) for n in self._table.names() if n.startswith(start)]
+
+    def path(self, name: str) -> Path:
+        text = self.read(name)
+        if text is None:
+            super().delete(name)
+        else:
+            super().write(name, text)
+        return super().path(name)
+
+    def read(self, name: str) -> str | None:
+        return self._table.read(name)
+
+    def write(self, name: str, text: str) -> None:
+        self._table.write(name, text)
+
+    def delete(self, name: str) -> None:
+        self._table.write(name, None)
+
+    def close(self) -> None:
+        if "_table" in vars(self):
+            self._table.close()
+            del self._table
