@@ -48,6 +48,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         return
     stacks.draw(
         stacked(contrasted, (sides[0].name, sides[1].name)),
+        a,
         key="compare-stacks",
         on_open=partial(state.keep, name=OPENED),
     )
