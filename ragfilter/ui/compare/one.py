@@ -133,7 +133,9 @@ def _step(
     pair: tuple[answers.AnswerSide, answers.AnswerSide],
 ) -> str | None:
     """Draw the choice of what is shown below, and the report."""
-    with st.container(key="compare-steps", horizontal=True, gap="small"):
+    with st.container(
+        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
+    ):
         step = st.segmented_control(
             "Show", [PASSAGES, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )
