@@ -67,13 +67,16 @@ _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
 """Full-width signs, as Chinese and Japanese keyboards type them, and those that they mean."""
 _EMPHASIS = re.compile(r"(?<!\w)([*_`]{1,3})(?=\S)([^*_`]+)(?<=\S)\1(?!\w)")
 _PAUSE = re.compile(r"[,:]\s+|\s+[-–—]+\s+|—")
+_COMPARED = (
+    r"(?<!\S)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bbe\s)"
+    r"(?:(?:as\s+)?compared|in\s+comparison)\s+(?:to|with|against)\s+"
+)
 # What follows "and" or "than" is no "versus" but a name, such as VS Code.
 _VERSUS = _regex(
     r"(?<=[^\s,:])",
     *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
     r"(?P<vs>\s+(?:vs|versus|v/s|v(?=\.\s|\s(?-i:[A-Z])))|,\s+(?-i:vs|versus))(?:\.\s*|\s+)",
-    r"|(?<!\S)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bbe\s)",
-    r"(?:as\s+)?compared\s+(?:to|with|against)\s+",
+    rf"|{_COMPARED}",
 )
 _ASKED = _regex(
     r"^(?:(?P<how>how(?:\s+\w+)?|when|where|(?:\w+\s+)?(?:which|what)(?:\s+\w+)?)\s+|why\s+)?",
@@ -81,7 +84,18 @@ _ASKED = _regex(
     rf"(?P<who>(?:{_I}\s+(?:(?:rather|ever)\s+)?\w+|{_WHO}\s+{_CHOOSE})(?:\s+|$)"
     r"(?:(?:with|for|to|in|on|of|about|use)\s+)*)?",
 )
-_COMPARE = _regex(r"\b(?:compare|comparing|comparison\s+(?:of|between))\b")
+_PROPER = r"(?=\s+(?-i:[A-Z]))"
+_COMPARE = _regex(
+    rf"\b(?:compare|comparing|comparison(?:\s+(?:of|between)|(?=:)|{_PROPER}))(?!\S*\w)"
+)
+_COMPARED_FIRST = _regex(rf"^{_COMPARED}([^,:]+),\s+(.+)")
+_COMPARED_LAST = _regex(rf"^([^,:]+?),?\s+{_COMPARED}(.+)")
+# "Kafka/RabbitMQ differences", but not "CI/CD".
+_SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
+_CONTRASTS = _regex(
+    r"^(?!.*\b(?:or|and|to|with|against|over|than|from|as|of\s.*\sof|vs|versus)\b)",
+    r".*\b(?:compar|differ|diffs?\b|similarit|distinct|which|better)",
+)
 _OR = _regex(r"(?:,\s*|\s+|^)or\s+|,\s+")
 _AND = _regex(r"(?:,\s*|\s+|^)(?:and|or)\s+|,\s+")
 _ANY = _regex(r"(?:,\s*|\s+|^)(?:and|against)\s+|,\s+")
@@ -106,12 +120,15 @@ _PHRASINGS = tuple(
         (
             r"^(?:how|in\s+(?:what|which)\s+\w+)\s+",
             r"(?:do|does|did|would|will|can|is|are)\s+(?P<left>.+?)\s+",
-            r"(?:compare|differ|different)\s+(?:to|with|against|from|than)\s+(?P<right>.+)",
+            r"(?:compare|differ|different|fare|(?:stack|measure)\s+up)\s+(?:to|with|against|from|than)\s+",
+            r"(?P<right>.+)",
         ),
         (
             r"^(?:how|in\s+(?:what|which)\s+\w+)\s+(?:do|does|did|are)\s+",
             r"(?P<sides>.+?\s(?:and|or)\s.+?)\s+(?:differ|compare)\b",
         ),
+        (r"^how\s+(?:similar|different|alike)\s+(?:is|are)\s+(?P<sides>.+?\sand\s.+)",),
+        (r"\bprefer(?:red|able)?\s+(?P<left>[^,:]+?)\s+to\s+(?=(?-i:[A-Z]))(?P<right>.+)",),
         (
             r"^what\s+(?:distinguishes|separates|differentiates|sets|makes)\s+(?P<left>.+?)\s+",
             r"(?:(?:apart|different)\s+)?from\s+(?P<right>.+)",
@@ -120,7 +137,12 @@ _PHRASINGS = tuple(
         (
             r"\b(?:(?:diff(?:erence)?s?|distinctions?|similarities|choice|different)\b[^,:]{0,60}?",
             r"|(?:distinguish|differentiate|choose|choosing|decide|deciding)\s+)",
-            r"\bbetween\b(?P<sides>.+)",
+            r"\b(?:between|among)\b(?P<sides>.+)",
+        ),
+        (
+            r"^(?:(?:what(?:['’]s|\s+is|\s+are)|the|any|main|key|similarities\s+and)\s+)*",
+            r"(?:diff(?:erence)?s?|distinctions?|similarities)",
+            rf"(?::|\s+(?:of|in{_PROPER})|{_PROPER})\s+(?P<sides>.+?\sand\s.+)",
         ),
         # Who would win a fight between X and Y?
         (
@@ -132,16 +154,18 @@ _PHRASINGS = tuple(
         # Is X better than Y? Does X have more Z than Y? Why X is better than Y.
         (
             r"^(?!(?:why|\w+\s+an?)\b.*\sthan\s+the\s+(?-i:[a-z]))",
-            r"(?:(?:why|how\s+much)\s+)?(?:(?P<verb>do|does|did|can|could|will|would)|",
+            r"(?:(?:why|when|how\s+much)\s+)?(?:(?P<verb>do|does|did|can|could|will|would)|",
             r"is|are|was|were|has|have)\s+(?P<left>.+?)",
             _THAN,
         ),
         (r"^why\s+(?P<left>.+?)\s+(?:is|are|was|were|has|have)", _THAN),
+        (r"^what\s+makes\s+(?P<left>.+?)", _THAN),
         (rf"^how\s+much\s+{_MORE}(?:\s+\w+)?\s+(?:is|are)\s+(?P<left>.+?)\s+than\s+(?P<right>.+)",),
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
         (
-            r"^(?:is|are|was|were)\s+(?P<left>[^,:]+?)\s+(?:\w+ly\s+)?(?:(?:the\s+)?same(?:\s+\w+)?\s+as|",
-            r"(?:similar|equivalent|identical|superior|inferior|comparable)\s+to|",
+            r"^(?:(?:when|why)\s+)?(?:is|are|was|were)\s+(?P<left>[^,:]+?)\s+(?:\w+ly\s+)?",
+            r"(?:(?:the\s+)?same(?:\s+\w+)?\s+as|as\s+(?!soon|well|far|long)\w+\s+as|",
+            r"(?:similar|equivalent|identical|superior|inferior|comparable|preferable)\s+to|",
             r"different\s+(?:from|than|to))\s+(?P<right>.+)",
         ),
         (
@@ -183,7 +207,11 @@ _PHRASINGS = tuple(
         (rf"^should\s+{_WHO}\s+(?P<sides>\w+\s+or\s+\w+)$",),
         # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
         (
-            r"^(?:(?:is|are|was|were|do|does|did|can|will|would)\s+(?=[^,:]*\sor\s)|which\s+of\s+)",
+            r"^(?:is|are|was|were)\s+(?P<sides>[^,:]+?\sor\s[^,:]+?)\s+",
+            rf"(?:(?:much|far|\w+ly)\s+)?{_MORE}",
+        ),
+        (
+            r"^(?:(?:do|does|did|can|will|would)\s+(?=[^,:]*\sor\s)|which\s+of\s+)",
             rf"(?P<sides>[^,:]+?\s(?:or|and)\s[^,:]+?)\s+(?:\w+\s+)?{_MORE}",
         ),
         (
@@ -212,7 +240,7 @@ _WHICH = _regex(
 
 # What belongs to no side.
 _LEAD_IN = _regex(
-    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|",
+    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|",
     r"can\s+you|could\s+you|would\s+you|i\s+want\s+to(?:\s+know)?|i'd\s+like\s+to(?:\s+know)?|",
     r"(?:tell|show|give)\s+(?:me|us)|do\s+you\s+know|let's|explain|describe|discuss|summari[sz]e|about|",
     rf"compare|contrast|comparing|(?:(?:when|where|how|which|what|why)\s+)?to\s+{_CHOOSE}|",
@@ -280,7 +308,7 @@ _NO_ENTITY = _regex(
     r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|",
     r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|",
     r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
-    r"are|was|were|do|does|did|should|would|could|if)(?!\S)",
+    r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)",
 )
 
 
@@ -349,9 +377,11 @@ def _sides(query: str) -> Mapping[str, str]:
     end in an aspect that is no part of the name."""
     plain = _BRACKETS.sub(" ", query[:MAX_QUERY].translate(_WIDE))
     text = _EMPHASIS.sub(r"\2", plain)
+    if _CONTRASTS.search(text):
+        text = _SIGN.sub(" and ", text)
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.split())
-        for read in (_versus, _compare, _listed, _phrased, _proper):
+        for read in (_compared, _versus, _compare, _listed, _phrased, _proper):
             typed = _completed(_entities(read(plain)))
             if len(typed) > 1:
                 return _named(typed)
@@ -427,6 +457,16 @@ def title_is(entity: str, title: str) -> bool:
     return any(map(_pattern(entity).fullmatch, forms))
 
 
+def _compared(sentence: str) -> list[str]:
+    """ "Compared to Go, is Rust faster?" asks whether Rust is faster than Go."""
+    first, last = _COMPARED_FIRST.search(sentence), _COMPARED_LAST.search(sentence)
+    if first and _entity(first[1]):
+        other, question = first.groups()
+        sides = _phrased(f"{question} than {other}") or _versus(f"{question} compared to {other}")
+        return sides[::-1]
+    return _phrased(f"{last[1]} than {last[2]}") if last else []
+
+
 def _versus(sentence: str) -> list[str]:
     marks = list(_VERSUS.finditer(f"{sentence} "))
     if not marks:
@@ -449,7 +489,8 @@ def _versus(sentence: str) -> list[str]:
     if asked and len(sides) > 1 and not any(" of " in side for side in sides[1:]):
         sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
     if asked and not asked["who"] and (asked["verb"] or not asked["how"]):
-        sides[-1] = (_VERB if asked["verb"] else _PREDICATE).sub("", sides[-1])
+        asked_of = -1 if marks[-1]["vs"] else 0
+        sides[asked_of] = (_VERB if asked["verb"] else _PREDICATE).sub("", sides[asked_of])
     return sides
 
 

@@ -13,7 +13,7 @@ from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
 from ragfilter.model import PoolResult
 from ragfilter.report import seen, tokens
-from ragfilter.report.contrast import Contrast, Pairing, contrast, reason
+from ragfilter.report.rows import Contrast, Pairing, contrast, reason
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare.sides import ComparedSide, differences
