@@ -1,16 +1,11 @@
-"""The small text files of a workspace, by their paths in it: in its folder, or in its database."""
+"""The small text files of a workspace, by their paths in it."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ragfilter.basics.files import kind, read_text, write_text
 from ragfilter.errors import InputError
-
-if TYPE_CHECKING:
-    from ragfilter.basics.file_table import FileTable
 
 
 class TextFiles:
@@ -50,45 +45,3 @@ class TextFiles:
 
     def close(self) -> None:
         """Close what holds them."""
-
-
-class SharedTextFiles(TextFiles):
-    """Text files in the database at `url`, copied to `folder` to be read. Also raises
-    StoreError."""
-
-    def __init__(self, folder: Path, url: str) -> None:
-        super().__init__(folder)
-        self._url = url
-
-    @cached_property
-    def _table(self) -> FileTable:
-        # Imported here, since most commands need none.
-        from ragfilter.basics.file_table import FileTable
-
-        return FileTable(self._url)
-
-    def names(self, under: str) -> list[str]:
-        start = f"{under}/"
-        return [n.removeprefix(start) for n in self._table.names() if n.startswith(start)]
-
-    def path(self, name: str) -> Path:
-        text = self.read(name)
-        if text is None:
-            super().delete(name)
-        else:
-            super().write(name, text)
-        return super().path(name)
-
-    def read(self, name: str) -> str | None:
-        return self._table.read(name)
-
-    def write(self, name: str, text: str) -> None:
-        self._table.write(name, text)
-
-    def delete(self, name: str) -> None:
-        self._table.write(name, None)
-
-    def close(self) -> None:
-        if "_table" in vars(self):
-            self._table.close()
-            del self._table

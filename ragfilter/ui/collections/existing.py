@@ -55,7 +55,7 @@ def draw(visit: Visit, user: User) -> None:
     for name in build.missing(visit.collections) if tried else ():
         st.button(
             build.DEMOS[name].button, key=f"build-{name}", icon=":material/play_arrow:",
-            on_click=build.order, args=(name, Queue(visit.resources.bench.workspace.path)),
+            on_click=build.order, args=(name, queue_of(visit.resources.bench)),
             help=build.DEMOS[name].about,
         )  # fmt: skip
 
