@@ -16,10 +16,9 @@ from time import perf_counter
 
 from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.evaluate import caveats, query_files, query_sets
-from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.tune import tune
+from ragfilter.evaluate.tune import gathering, tune
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 

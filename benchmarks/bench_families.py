@@ -19,15 +19,13 @@ from pathlib import Path
 
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import evaluation, measure
-from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled
-from ragfilter.evaluate.proposed import suggest
+from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled, suggest
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
-from ragfilter.rules.families import find_families
+from ragfilter.rules.families import find_families, propose
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.proposals import propose
 from ragfilter.settings.config import load
 from ragfilter.stores import index
 

@@ -23,7 +23,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
-from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.carrying import as_they_are, carried
 from ragfilter.evaluate.crossval import Target, folds_of, picked
 from ragfilter.evaluate.labelled_queries import Labels
@@ -31,7 +30,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.recalibrate import start
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import recorded
+from ragfilter.evaluate.tune import candidates, gathering, recorded
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load

@@ -15,8 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from benchmarks.bench_rules import CLASSES, QUERY, median_ms, rules
-from ragfilter.evaluate.effect import make_labelled
-from ragfilter.evaluate.proposed import weigh
+from ragfilter.evaluate.effect import make_labelled, weigh
 from ragfilter.evaluate.rule_matrix import build_matrix
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
 from ragfilter.rules.match import RuleBook

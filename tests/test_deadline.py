@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from waiting import SILENT_S
 
-from ragfilter.basics.deadline import given_up, within
+from ragfilter.basics.threads import given_up, within
 
 
 @pytest.fixture
@@ -72,15 +72,15 @@ def test_the_end_of_a_process_waits_for_what_was_given_up_but_not_long(
 ) -> None:
     code = f"""
 import contextlib, time
-from ragfilter.basics import deadline
+from ragfilter.basics import threads
 
 def work():
     time.sleep({sleeps})
     print("finished", flush=True)
 
-deadline.EXIT_WAIT_S = {waits}
+threads.EXIT_WAIT_S = {waits}
 with contextlib.suppress(TimeoutError):
-    deadline.within(0.1, work)
+    threads.within(0.1, work)
 """
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (made.returncode, made.stderr) == (0, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.judge.expansion import DEPTHS, walk
+from ragfilter.layers.judge import DEPTHS, walk
 from ragfilter.model import Chunk
 
 GRAPH = {

@@ -47,8 +47,8 @@ from ragfilter.model import (
     Verdict,
 )
 from ragfilter.protocols import Where
-from ragfilter.publish import question
-from ragfilter.publish.html import ReportOrigin
+from ragfilter.publish import reports
+from ragfilter.publish.reports import ReportOrigin
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
@@ -167,7 +167,7 @@ def html_report(result: PoolResult) -> str:
     origin = ReportOrigin(
         "demo", "v1", "model", "l2", result.user, datetime(2026, 1, 1, tzinfo=UTC)
     )
-    return question.of_query(result, "full", origin)
+    return reports.of_query(result, "full", origin)
 
 
 SINKS: dict[str, Callable[[PoolResult], str]] = {

@@ -40,12 +40,11 @@ from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.evaluation import document, evaluate
 from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.evaluate.measure import gather_all, measure
-from ragfilter.evaluate.tune import tune
+from ragfilter.evaluate.tune import gathering, tune
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User

@@ -24,10 +24,9 @@ from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
-from ragfilter.publish import drawing, measured, question
-from ragfilter.publish.html import ReportOrigin
-from ragfilter.publish.question import Called, ShownAnswer, shown_answer
-from ragfilter.report.contrast import contrast, reason
+from ragfilter.publish import drawing, measured, reports
+from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer
+from ragfilter.report.rows import contrast, reason
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
@@ -86,8 +85,8 @@ def pages(prices: Prices | None = None) -> dict[str, str]:
     answers = [ShownAnswer("with the filter", "quoted", EVIL, ((1, EVIL),))]
     run = run_of(2, query_set=EVIL)
     return {
-        "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=answers),
-        "two": question.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=answers),
+        "query": reports.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=answers),
+        "two": reports.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=answers),
         "run": measured.of_run(MeasuredRun(run, RECORDS), prices),
         "runs": measured.of_runs(compared(run, run), called, prices),
     }
@@ -152,14 +151,14 @@ def test_a_report_says_once_that_the_collection_is_incomplete(
     made = replay(Pool("Who?", "rules", "l2", hits, incomplete=lacking), GAP)
     called = Called("A", "adaptive-gap", GAP), Called("B", "adaptive-gap", GAP)
     for page in (
-        question.of_query(made, "adaptive-gap", ORIGIN),
-        question.of_two((made, made), called, ORIGIN),
+        reports.of_query(made, "adaptive-gap", ORIGIN),
+        reports.of_two((made, made), called, ORIGIN),
     ):
         assert Tags(page).text.count("is incomplete.") == bool(lacking)
 
 
 def test_what_a_query_was_asked_and_why_what_fell() -> None:
-    page = question.of_query(
+    page = reports.of_query(
         result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0, "EUR"), answers=()
     )
     text = Tags(page).text
@@ -185,8 +184,8 @@ def test_a_report_holds_what_its_user_may_see(user: User) -> None:
     kept_secret = user != UNRESTRICTED
     made = result(settings("unfiltered", clearance__enabled=kept_secret), user)
     called = Called("x", "unfiltered", made.settings)
-    both = question.of_two((made, made), (called, called), ORIGIN)
-    for page in (question.of_query(made, "unfiltered", ORIGIN), both):
+    both = reports.of_two((made, made), (called, called), ORIGIN)
+    for page in (reports.of_query(made, "unfiltered", ORIGIN), both):
         assert ("title 4" in page) is not kept_secret
         assert ("text 4" in page or "title 4" in page) is not kept_secret
 
@@ -194,12 +193,12 @@ def test_a_report_holds_what_its_user_may_see(user: User) -> None:
 def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     answer = Answer(text="text 1 [1]", citations=(1,), extractive=True, doubt="it is far")
     made = shown_answer("with the filter", answer, pack(result(GAP).kept, GAP))
-    page = question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=[made])
+    page = reports.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=[made])
     assert "The context may not hold the answer: it is far." in Tags(page).text
     # A chunk without a rank gets a dash.
     open_ = result(settings("adaptive-gap"), UNRESTRICTED)
     brought = tuple(replace(hit, rank=0) if hit.id == "c6" else hit for hit in open_.hits)
-    page = question.of_query(replace(open_, hits=brought), "adaptive-gap", ORIGIN)
+    page = reports.of_query(replace(open_, hits=brought), "adaptive-gap", ORIGIN)
     assert '<td class="n">–</td><td>title 6</td>' in page
 
 
@@ -231,7 +230,7 @@ def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words:
     assert f"{words} " in f"{page.text} "
     if user := plan.get("viewer"):
         own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
-        query = Tags(question.of_query(result(own, user), "adaptive-gap", ORIGIN))
+        query = Tags(reports.of_query(result(own, user), "adaptive-gap", ORIGIN))
         options = words.removeprefix("--save 'run 7'")
         assert f"ragfilter.toml{options} " in f"{query.text} "
 
@@ -351,6 +350,6 @@ def test_nothing_lost_speaks_of_all_that_was_found() -> None:
 
 def test_a_query_without_a_hit_is_shown_answer() -> None:
     empty = replay(Pool("Who?", "rules", "l2", ()), GAP, PUBLIC)
-    text = Tags(question.of_query(empty, "adaptive-gap", ORIGIN)).text
+    text = Tags(reports.of_query(empty, "adaptive-gap", ORIGIN)).text
     assert "Nothing is kept." in text
     assert "Nothing was dropped." in text

@@ -12,7 +12,7 @@ import pytest
 
 import ragfilter.indexing.sentences
 from ragfilter.answer.extractive import extract, passages
-from ragfilter.basics.shelf import Shelf
+from ragfilter.basics.threads import Shelf
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.sentences import Preparation
 from ragfilter.library.workspace import open_workspace

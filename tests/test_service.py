@@ -31,7 +31,7 @@ from twins import QUESTIONS, SECRET, USER, make_twins, still_clocks
 from waiting import PROCESS_S
 
 import ragfilter as rf
-from ragfilter.basics.deadline import Abandoned, check_stopped, stopping, within
+from ragfilter.basics.threads import Abandoned, check_stopped, stopping, within
 from ragfilter.cli import main
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace

@@ -19,10 +19,32 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress, pairwise
 
-from ragfilter.answer.struck import without
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate, head
+
+Span = tuple[int, int]
+"""The places in a text from which and up to which something is struck."""
+GAP = "…"
+"""Stands in the context for what is left out."""
+
+
+def kept_runs(text: str, struck: tuple[Span, ...]) -> tuple[str, ...]:
+    """What is left of a text without its struck spans, which are in order."""
+    edges = [0, *(edge for span in struck for edge in span), len(text)]
+    runs = (text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
+    return tuple(run for run in runs if run.strip()) if struck else (text,)
+
+
+def without(text: str, struck: tuple[Span, ...]) -> str:
+    """A text without its struck spans, with a mark in place of each."""
+    if not struck:
+        return text
+    runs = [run if run[-1].isspace() else f"{run} " for run in kept_runs(text, struck)]
+    begins = f"{GAP} " if struck[0][0] == 0 else ""
+    ends = GAP if struck[-1][1] == len(text) else ""
+    return f"{begins}{f'{GAP} '.join(runs)}{ends}".rstrip()
+
 
 FRAME_TOKENS = 24
 """Maximum tokens of the numbers, delimiters and field names of one block."""

@@ -8,5 +8,5 @@ with extra("app"):
     import typer as typer
 
 from ragfilter.cli.app import app as app
-from ragfilter.cli.running import main as main
-from ragfilter.cli.running import run as run
+from ragfilter.cli.app import main as main
+from ragfilter.cli.app import run as run

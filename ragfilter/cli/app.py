@@ -1,7 +1,9 @@
-"""The program, and how commands are added to it. Source: docs/design.md#cli.
+"""The program: how commands are added to it, and how they run and end. Source: docs/design.md#cli.
 
 Standard output has only the result; with `--json`, one JSON document. Progress and logs go to
-standard error. Exit codes are in `ragfilter.cli.running`.
+standard error. Exit codes:
+0 done; 1 a check failed; 2 the request could not be carried out, with one line on standard error;
+130 stopped by Ctrl+C or SIGTERM.
 
 Modules that take long to import (torch, chromadb) are imported inside the commands, so that
 `--help` and `cut` answer at once.
@@ -9,20 +11,30 @@ Modules that take long to import (torch, chromadb) are imported inside the comma
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+import io
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from ragfilter import __version__
+from ragfilter.basics.threads import given_up
 from ragfilter.cli import output
 from ragfilter.cli.options import LogForm, Verbose, in_words
-from ragfilter.cli.output import start_logging
+from ragfilter.cli.output import fail, start_logging
+from ragfilter.errors import RagfilterError, complaint
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -136,15 +148,16 @@ def _root(
 
 MODULES = {
     **{name: name for name in (
-        "cache", "collections", "cut", "eval", "gate", "index", "labels", "query", "recalibrate",
-        "report", "rules", "runs", "settings", "tune", "workspace",
+        "collections", "cut", "eval", "gate", "index", "labels", "query", "report", "rules",
+        "runs", "serve", "settings", "tune", "workspace",
     )},
     "app": "serve",
-    "fit-reranker": "fit_reranker",
+    "cache": "workspace",
+    "fit-reranker": "tune",
     "mcp": "serve",
     "profiles": "settings",
-    "serve": "service",
-    "token": "service",
+    "recalibrate": "tune",
+    "token": "serve",
 }  # fmt: skip
 """The module of each command. A command registers itself when its module is imported."""
 
@@ -154,3 +167,74 @@ def load_commands(name: str = "") -> None:
     without a name, all of them for the help."""
     for module in (MODULES[name],) if name in MODULES else MODULES.values():
         import_module(f"ragfilter.cli.{module}")
+
+
+log = logging.getLogger(__name__)
+
+STOPPED = 130
+
+
+def run() -> NoReturn:
+    """The entry point of the shell command; exits with the command's exit code."""
+    # A text is shown with what cannot be written replaced, also by `--help`.
+    cast(io.TextIOWrapper, sys.stdout).reconfigure(errors="replace")
+    code = main()
+    if given_up():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code. Errors become one line on standard error."""
+    words = sys.argv[1:] if args is None else args
+    try:
+        with _sigterm_as_interrupt():
+            load_commands(words[0] if words else "")
+            code = app(args=args, prog_name="ragfilter", standalone_mode=False)
+    except RagfilterError as error:
+        return fail(error)
+    except typer.TyperException as error:
+        message = error.format_message()
+        if isinstance(error.__cause__, ValidationError):
+            option, _, why = message.removeprefix("Invalid value for ").partition(": ")
+            option = option.replace("'", "")
+            message = f"{option}: {complaint(why)}"
+        end = "" if message.endswith((".", "?", "!")) else "."
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "ragfilter"
+        return fail(f"{message}{end} See `{where} --help`.")
+    except (KeyboardInterrupt, typer.Abort):
+        code = STOPPED
+    except Exception as error:
+        if log.isEnabledFor(logging.INFO):
+            log.exception("unexpected")
+        words = " ".join(str(error).split())[:300]
+        return fail(
+            f"Unexpected {type(error).__name__}: {words}. Run again with -v for the traceback."
+        )
+    if code == STOPPED:
+        typer.echo("Stopped.", err=True)
+    return code if isinstance(code, int) else 0
+
+
+@contextlib.contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """While a command runs, SIGTERM stops it as Ctrl+C does: finished work is reported, and the
+    workspace is released. A handler installed by the process itself is kept."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        # `timeout` sends it twice, and the second one must not cut the report short.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -62,7 +62,7 @@ def index(
     """
     from ragfilter.indexing.order import Order
     from ragfilter.ingest.load import DEMOS
-    from ragfilter.ingest.reading import ReadOptions
+    from ragfilter.ingest.records import ReadOptions
 
     name = collection or (source if source in DEMOS else "")
     if not name:

@@ -20,9 +20,8 @@ from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import PoolResult
-from ragfilter.publish import question
-from ragfilter.publish.html import ReportOrigin
-from ragfilter.publish.question import Called, ShownAnswer, shown_answer
+from ragfilter.publish import reports
+from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer
 from ragfilter.report import seen
 from ragfilter.settings.profiles import PROFILES
 
@@ -69,7 +68,7 @@ def query(
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
             sides = [("without the filter", plain), ("with the filter", result)]
-            page = question.of_query(
+            page = reports.of_query(
                 result,
                 loaded.profile,
                 origin,
@@ -83,7 +82,7 @@ def query(
                 replace(other, settings=first.settings),
                 Called("these settings", loaded.profile, result.settings),
             )
-            page = question.of_two(
+            page = reports.of_two(
                 (first, result), names, origin, prices=prices,
                 answers=answers([("A", first), ("B", result)]),
             )  # fmt: skip

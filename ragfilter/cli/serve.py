@@ -1,22 +1,26 @@
-"""`ragfilter app` and `ragfilter mcp`: serve the page to people and the tools to agents."""
+"""`ragfilter app`, `mcp`, `serve` and `token`: serve the page to people, the tools to agents, and
+the filter to programs, each with its token."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 from threading import TIMEOUT_MAX
-from typing import Annotated
+from typing import Annotated, Literal
 
+import tomlkit
 import typer
 
-from ragfilter.basics.deadline import within
+from ragfilter.basics.threads import within
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.index import index
-from ragfilter.cli.options import DataDir, Filtering, Place
+from ragfilter.cli.options import DataDir, Departments, Filtering, Level, Place, refuse_beside
 from ragfilter.errors import InputError
 from ragfilter.model import PUBLIC
 from ragfilter.text.urls import shown
@@ -92,3 +96,112 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
         # In a thread that is abandoned on Ctrl+C and SIGTERM, since nothing else ends its read of
         # standard input.
         within(TIMEOUT_MAX, server.run)
+
+
+@command()
+def serve(
+    place: Place,
+    filtering: Filtering,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the service.")] = 8000,
+    host: Annotated[str, "Address to bind to; any but loopback needs --tokens."] = "127.0.0.1",
+    tokens: Annotated[
+        Path | None, typer.Option(help="TOML file of hashed tokens, each of which is a user.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="Questions answered at a time.")] = 4,
+    timeout: Annotated[
+        float, typer.Option(min=1, max=600, help="Seconds that an answer may take.")
+    ] = 30.0,
+    traces: Annotated[
+        Literal["off", "ids", "texts"],
+        typer.Option(help="Send OpenTelemetry spans of questions, without or with texts."),
+    ] = "off",
+) -> None:
+    """Serve searches and the filter over HTTP until Ctrl+C. /docs describes the addresses.
+
+    A request searches as the user of its token, whatever profile it chooses. Without tokens,
+    only this machine can ask, as the user of --level and --department, by default the public.
+    """
+    from ragfilter.library.tracing import exported
+    from ragfilter.library.workspace import OpenWorkspace
+    from ragfilter.service.app import Serving, make_app
+    from ragfilter.service.tokens import Caller, read_tokens
+    from ragfilter.workbench import read_deployment
+
+    loaded, _ = filtering.load()
+    if tokens is not None:
+        refuse_beside("--tokens", level=filtering.level, department=filtering.department)
+    elif not _is_loopback(host):
+        raise InputError(
+            f"Without tokens, the service is not bound to {host}: anybody could ask.",
+            remedy="Make some with `ragfilter token NAME`, and pass their file with --tokens.",
+        )
+    callers = read_tokens(tokens) if tokens is not None else {}
+    anyone = Caller(user=filtering.user or PUBLIC, metrics=tokens is None)
+    bound = _bind(host, port)
+    with (
+        bound,
+        OpenWorkspace.open(read_deployment(data_dir=place.data_dir), kind="serve") as bench,
+        nullcontext() if traces == "off" else exported(texts=traces == "texts"),
+    ):
+        backends = access.backends(bench, place.collection)
+        access.tell_learned_elsewhere(loaded.settings, backends)
+        # The first question must not wait for the model.
+        backends.embedder.embed([""])
+        app = make_app(
+            Serving(bench, place.collection, loaded.settings, callers, anyone, threads, timeout)
+        )
+        if not callers:
+            output.tell("without --tokens, only this machine can ask, and need not say who asks")
+        shown = f"[{host}]" if ":" in host else host
+        output.emit(f"http://{shown}:{port}  (Ctrl+C stops the service)\n")
+        import uvicorn
+
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
+        )
+        uvicorn.Server(config).run(sockets=[bound])
+
+
+@command()
+def token(
+    name: Annotated[str, "Whose token it is."],
+    level: Level = 0,
+    department: Departments = None,
+    collection: Annotated[
+        list[str] | None, "A collection that it may search. Repeatable. Default: all."
+    ] = None,
+    metrics: Annotated[bool, "It may read /metrics."] = False,
+) -> None:
+    """Make a token, and print its entry for the file of `serve --tokens`.
+
+    Standard error shows the token, once. The file has only its hash: append it with >>.
+    """
+    from ragfilter.service.tokens import hashed, new_token
+
+    made = new_token()
+    entry = {"name": name, "sha256": hashed(made), "level": level, "departments": department or []}
+    if collection:
+        entry["collections"] = collection
+    if metrics:
+        entry["metrics"] = True
+    output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)
+    output.tell(f"the token of {name}, shown only now: {made}")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """The bound socket. Raises InputError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise InputError(
+            f"The service cannot be bound to {host}, port {port}: {error.strerror or error}.",
+            remedy="Choose others with --host and --port.",
+        ) from None

@@ -1,4 +1,5 @@
-"""`ragfilter workspace copy`: copy a whole workspace to another place."""
+"""`ragfilter workspace copy` and `cache`: copy a whole workspace to another place, and the size of
+its cache of LLM answers. Source: docs/design.md#cache."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Annotated
 
 from ragfilter.cli import output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import Json
+from ragfilter.cli.options import DataDir, Json
+from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 group = make_group("workspace", "Copy the workspace to another place.")
@@ -38,3 +40,34 @@ def copy(
         for each in done
     )
     output.show([asdict(each) for each in done], "".join(lines), as_json=as_json)
+
+
+@command()
+def cache(
+    clear: Annotated[bool, "Delete all cached answers."] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show the size of the LLM answer cache. Works while the app is running."""
+    from ragfilter.stores.cache import FOLDER, MB, DiskCache
+    from ragfilter.workbench import read_deployment
+
+    deployment = read_deployment(data_dir=data_dir)
+    path, limit_mb = deployment.data_dir.expanduser() / FOLDER, deployment.cache_mb
+    answers = DiskCache(path, limit_mb)
+    try:
+        if clear:
+            answers.clear()
+        entries, size = answers.size()
+    except Exception as error:
+        remedy = "Remove it." if clear else "Run `ragfilter cache --clear`, or remove it."
+        raise InputError(f"{path} cannot be used: {error!r}.", remedy=remedy) from None
+    finally:
+        answers.close()
+    limit = f"of at most {limit_mb:g} MB" if limit_mb else "and none is added: it is off"
+    state = ("cleared: " if clear else "") + counted(entries, "answer")
+    output.show(
+        {"path": path, "entries": entries, "bytes": size, "limit_mb": limit_mb},
+        f"{path}: {state}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n",
+        as_json=as_json,
+    )

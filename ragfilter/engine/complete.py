@@ -13,15 +13,14 @@ from dataclasses import replace
 from math import exp, isfinite
 
 from ragfilter.answer.pieces import pieces
-from ragfilter.basics.deadline import check_stopped, within
+from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.judge import call as judgements
-from ragfilter.judge.expansion import Finder, finder, walk
 from ragfilter.layers.clearance import is_clean
-from ragfilter.layers.judge import question
+from ragfilter.layers.judge import Finder, finder, question, walk
 from ragfilter.layers.prune import PRUNER
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from time import perf_counter
 
-from ragfilter.basics.deadline import check_stopped
+from ragfilter.basics.threads import check_stopped
 from ragfilter.engine.complete import complete_all, references_of
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
 from ragfilter.engine.search import Backends, Pairs, Search, by_distance, matcher

@@ -13,13 +13,12 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate import caveats
 from ragfilter.evaluate import tune as tuning
-from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.evaluation import Evaluation, score
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.query_files import read
-from ragfilter.evaluate.tune import Tuning
+from ragfilter.evaluate.tune import Tuning, gathering
 from ragfilter.model import PoolResult, undecided
 
 log = logging.getLogger(__name__)

@@ -14,11 +14,10 @@ from pydantic import ValidationError
 from ragfilter.answer.context import cost, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
-from ragfilter.evaluate.candidates import GRID, SHARES, gathering
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
-from ragfilter.evaluate.tune import RECORD
+from ragfilter.evaluate.tune import GRID, RECORD, SHARES, gathering
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from math import inf
 
 from ragfilter.engine.search import Backends
-from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.carrying import RECORDS, as_they_are, carried
 from ragfilter.evaluate.crossval import FEWEST, Interval, Target
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.tune import Tuning, check_tunable, tune
+from ragfilter.evaluate.tune import Tuning, check_tunable, gathering, tune
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress

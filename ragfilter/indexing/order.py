@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError, RagfilterError
-from ragfilter.ingest.reading import ReadOptions
-from ragfilter.ingest.records import Record
+from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.protocols import Progress
 from ragfilter.stores.report import IndexReport
 from ragfilter.workbench import Workbench

@@ -12,8 +12,7 @@ from typing import NoReturn
 
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.reading import PLAIN, ReadOptions
-from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 from ragfilter.text.tables import separated
 
 REMEDY = "Begin the file with a header that names the columns; quote cells that hold the separator."

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from ragfilter.errors import InputError
 from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.markdown import load_markdown
-from ragfilter.ingest.openapi.read import SUFFIXES, load_openapi, load_together, not_openapi
+from ragfilter.ingest.openapi.read import SUFFIXES as OPENAPI
+from ragfilter.ingest.openapi.read import load_openapi, load_together, not_openapi
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
-from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
-from ragfilter.ingest.records import Record, load_jsonl, to_record
-from ragfilter.ingest.unpack import ARCHIVE, passed_over, unpack
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, load_jsonl, nothing_in, to_record
+from ragfilter.ingest.unpack import ARCHIVE, passed_over, safe_name, unpack
 from ragfilter.protocols import Progress
 
 log = logging.getLogger(__name__)
@@ -34,7 +36,7 @@ LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
     ".markdown": load_markdown,
     ".txt": load_text,
     ".pdf": load_pdf,
-    **dict.fromkeys(SUFFIXES, load_openapi),
+    **dict.fromkeys(OPENAPI, load_openapi),
 }
 DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
     "demo": lambda: (
@@ -45,7 +47,7 @@ DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
 }
 REMEDY = (
     f"Give {', '.join(DEMOS)}, or a file, folder or zip of {' '.join(sorted(LOADERS))}; "
-    f"those of {' '.join(SUFFIXES)} must be OpenAPI descriptions."
+    f"those of {' '.join(OPENAPI)} must be OpenAPI descriptions."
 )
 
 
@@ -144,6 +146,12 @@ def _folder(
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
     if not any(loaders.values()):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
+    if asked := _questions_and_labels(files):
+        log.warning(
+            "%s: questions and labels are skipped: %s. Import them as a query set: `labels import`",
+            source, ", ".join(asked),
+        )  # fmt: skip
+    loaders = {name: loader for name, loader in loaders.items() if name not in asked}
     descriptions, known = load_together(files, reading, progress)
     left = {name: loader for name, loader in loaders.items() if name not in known}
     others = [name for name, loader in left.items() if loader is None]
@@ -161,6 +169,14 @@ def _folder(
     yield from descriptions
 
 
+def _questions_and_labels(names: Collection[str]) -> list[str]:
+    """The files beside a corpus.jsonl that hold the questions and labels of a BEIR data set."""
+    ending = "corpus.jsonl"
+    beside = [name.removesuffix(ending) for name in names if f"/{name}".endswith(f"/{ending}")]
+    begins = tuple(f"{root}{kind}" for root in beside for kind in ("queries.", "qrels"))
+    return [name for name in names if name.startswith(begins)]
+
+
 def _files(folder: Path) -> Iterator[Path]:
     # `os.walk` does not follow links to folders, so a cycle of links ends nowhere.
     for root, folders, names in os.walk(folder):
@@ -169,3 +185,71 @@ def _files(folder: Path) -> Iterator[Path]:
             file = Path(root, name)
             if not name.startswith(".") and file.is_file():
                 yield file
+
+
+SUFFIXES = (*sorted(LOADERS), ARCHIVE)
+"""What can be uploaded."""
+
+
+def stage(
+    files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int
+) -> tuple[InputError, ...]:
+    """Write uploads (name, content) into `folder`, zips unpacked; what was left out, and why.
+
+    All of them together hold at most `limit` bytes, unpacked. Raises InputError if the folder
+    cannot be written.
+    """
+    refused: list[InputError] = []
+    left = limit
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for given, content in files:
+            try:
+                refused += _stage(given, content, folder, left)
+            except InputError as error:
+                refused.append(error)
+            left = limit - sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    except OSError as error:
+        raise InputError(
+            f"The uploads cannot be kept: {error.strerror}.",
+            remedy="Free up space on the disk of the workspace.",
+        ) from None
+    return tuple(refused)
+
+
+def _stage(given: str, content: bytes, folder: Path, left: int) -> tuple[InputError, ...]:
+    name = safe_name(given)
+    if name is None:
+        _refuse(given, "its name leads out of a folder", "Rename it.")
+    target = folder / name
+    suffix = target.suffix.lower()
+    if suffix not in SUFFIXES:
+        _refuse(name, "this kind of file cannot be indexed", f"Use {' '.join(SUFFIXES)}.")
+    if target.exists():
+        _refuse(name, "there is another file of that name", "Rename one of them.")
+    if len(content) > left:
+        _refuse(name, "the uploads are too large together", "Index them in several steps.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if suffix != ARCHIVE:
+        target.write_bytes(content)
+        return ()
+    # A separate folder, so that two zips may have files of the same name.
+    inside = target.with_suffix("")
+    if inside.exists():
+        _refuse(name, "there is a folder of that name", "Rename one of them.")
+    packed = target.with_name(f".{target.name}")
+    packed.write_bytes(content)
+    try:
+        refused = unpack(packed, inside, source=name, suffixes=LOADERS, limit=left)
+    except InputError:
+        shutil.rmtree(inside, ignore_errors=True)
+        raise
+    finally:
+        packed.unlink()
+    if not refused and not inside.exists():
+        _refuse(name, "it holds no file that can be indexed", f"Use {' '.join(sorted(LOADERS))}.")
+    return refused
+
+
+def _refuse(name: str, why: str, remedy: str) -> NoReturn:
+    raise InputError(f"{name!r} is left out: {why}.", remedy=remedy)

@@ -15,8 +15,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.basics.files import parse_toml, read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.passages import Lines, passages, text_records
-from ragfilter.ingest.reading import PLAIN, ReadOptions
-from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 from ragfilter.ingest.yaml import WORDS, parse_yaml
 
 with extra("ingest"):

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ragfilter.basics.files import read_text
-from ragfilter.ingest.reading import LONGEST, PLAIN, ReadOptions
-from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.records import LONGEST, PLAIN, ReadOptions, Record, to_record
 
 _GAP = re.compile(r"\n\s*\n")
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
 from ragfilter.ingest.passages import passages
-from ragfilter.ingest.reading import PLAIN, ReadOptions
-from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 
 LITTLE, MUCH = 20, 100
 """Characters besides white space. A page with fewer than `LITTLE` holds a number or a stamp; beside

@@ -30,7 +30,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.answer.context import one_line
 from ragfilter.answer.reply import bounded, estimated_usage, prompt_tokens
-from ragfilter.basics.shelf import Shelf
+from ragfilter.basics.threads import Shelf
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.judge import fit
 from ragfilter.judge import prompts as judge_prompts

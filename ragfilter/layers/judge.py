@@ -18,11 +18,11 @@ Where the source says nothing:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ragfilter.judge import call
-from ragfilter.judge.expansion import ReachedChunk, walk
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
 from ragfilter.model import (
@@ -43,6 +43,60 @@ from ragfilter.model import (
 )
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
+
+DEPTHS = (1, 3, 5)
+
+Finder = Callable[[str], Chunk | None]
+"""Returns the chunk with an id, or None if it must not be brought in or walked through."""
+
+
+class Library(Protocol):
+    """The part of `protocols.Collection` needed to find what references lead to."""
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
+
+    def catalogue(self) -> Mapping[str, Chunk] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedChunk:
+    """A chunk that is `step` references away from the root; `via` is the chunk that names it."""
+
+    chunk: Chunk
+    step: int
+    via: str
+
+
+def finder(collection: Library) -> Finder:
+    """Finds every chunk of a collection, without its text if there is a catalogue."""
+    catalogue = collection.catalogue()
+    if catalogue is not None:
+        return catalogue.get
+    return lambda chunk_id: collection.chunks([chunk_id]).get(chunk_id)
+
+
+def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[ReachedChunk]:
+    """What the references of `root` lead to within `depth` steps, at most `most` chunks. The result
+    for a smaller depth is a prefix of it."""
+    seen = {root.id}
+    frontier = [root]
+    for step in range(1, depth + 1):
+        reached: list[Chunk] = []
+        for parent in frontier:
+            for ref in parent.refs:
+                if ref in seen:
+                    continue
+                seen.add(ref)
+                chunk = find(ref)
+                if chunk is None:
+                    continue
+                if most <= 0:
+                    return
+                most -= 1
+                reached.append(chunk)
+                yield ReachedChunk(chunk, step, parent.id)
+        frontier = reached
+
 
 NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Rephrase the question."
 NOTHING_SIMILAR = (

@@ -17,7 +17,7 @@ from pydantic import Field
 from ragfilter import __version__, protocols, report
 from ragfilter.basics.extras import extra
 from ragfilter.errors import RagfilterError
-from ragfilter.judge.expansion import DEPTHS, finder, walk
+from ragfilter.layers.judge import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES

@@ -19,8 +19,8 @@ from functools import partial
 from typing import Any
 
 from ragfilter.answer.reply import bounded
-from ragfilter.basics.deadline import check_stopped, patience
 from ragfilter.basics.extras import extra
+from ragfilter.basics.threads import check_stopped, patience
 from ragfilter.errors import ChatError
 from ragfilter.models import insides
 from ragfilter.models.endpoint import explain, failure, read_endpoint, timed_out

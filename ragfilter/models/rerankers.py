@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache
 
-from ragfilter.basics.deadline import within
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import kind
+from ragfilter.basics.threads import within
 from ragfilter.errors import ModelError
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.embedder import explain_failures, first_line, quiet_loading

@@ -12,7 +12,7 @@ from math import ceil
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve
 from ragfilter.report import ChunkRow
-from ragfilter.report.contrast import Contrast, Pairing, reason
+from ragfilter.report.rows import Contrast, Pairing, reason
 from ragfilter.text.titles import telling_titles
 
 WIDTH = 680

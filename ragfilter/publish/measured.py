@@ -14,8 +14,7 @@ from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.publish import drawing
-from ragfilter.publish.html import command, origin_of, render
-from ragfilter.publish.question import Called
+from ragfilter.publish.reports import Called, command, origin_of, render
 from ragfilter.stores.runs import Run
 
 MOST_QUERIES = 30

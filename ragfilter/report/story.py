@@ -5,17 +5,13 @@ Every layer declares its own phrase (`LayerSpec.plain`). This module adds the co
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from ragfilter.engine.replay import unfiltered
-from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import LayerName, PoolResult
 from ragfilter.report.rows import seen
 from ragfilter.report.summary import in_prompt
-from ragfilter.settings.schema import STRATEGIES
 from ragfilter.text import numbers
 
 
@@ -33,23 +29,6 @@ class Fall:
     def line(self) -> str:
         """``83 were for other questions``."""
         return f"{numbers.count(len(self.ids))} {counted(self.words, len(self.ids))}"
-
-
-@dataclass(frozen=True, slots=True)
-class LayerFalls:
-    """What one layer dropped, with all its reasons."""
-
-    layer: LayerName
-    falls: tuple[Fall, ...]
-
-    @property
-    def line(self) -> str:
-        """``80 were about another armor class, 3 were for other questions``."""
-        return ", ".join(fall.line for fall in self.falls)
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return tuple(i for fall in self.falls for i in fall.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +91,6 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
         return (story.message or "Nothing was found.",)
     passages = [_passing(story), _brought(story), story.unjudged, story.message]
     return (*filter(None, passages), *([_prompt(story, price, currency)] if story.kept else []))
-
-
-def cutting(result: PoolResult) -> str:
-    """What the cutoff's phrase means, for the strategy that cut; empty if it dropped nothing or its
-    phrase is clear."""
-    detail = cut_of(result)
-    if detail is None or not result.trace("cutoff").count("dropped"):
-        return ""
-    cut = detail.cut
-    spec = strategy(cut.strategy)
-    if cut.cliff_after_rank is not None:
-        where = re.split("[;.(]", STRATEGIES[spec.name])[0].strip()
-        return f"The cliff is {where}: what comes after it is farther from the question."
-    if cut.limit is not None and spec.weigh is None:
-        return "“Too far” means beyond a limit set from the best match; the cut is not at a jump."
-    return ""
 
 
 def counted(words: str, n: int) -> str:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.judge import call
 from ragfilter.judge.call import Judgements, JudgePrompt, JudgeStats
-from ragfilter.judge.expansion import DEPTHS, Finder, Library, ReachedChunk, finder, walk
 from ragfilter.layers.clearance import is_clean, viewer
-from ragfilter.layers.judge import question
+from ragfilter.layers.judge import DEPTHS, Finder, Library, ReachedChunk, finder, question, walk
 from ragfilter.model import Brought, Chunk, JudgeDetail, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import seen, visible

@@ -25,9 +25,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragfilter.rules.plurals import singular_of
 from ragfilter.rules.rule import Rule
-from ragfilter.rules.values import acronym, parts, values
+from ragfilter.rules.values import acronym, parts, singular_of, values
 from ragfilter.text.normalise import normalise
 
 Words = tuple[str, ...]

@@ -1,29 +1,48 @@
-"""Families of chunks that their titles tell apart. Pure.
+"""Families of chunks that their titles tell apart, and rules for their members. Pure.
 
 docs/design.md#families describes the two kinds. Titles may count the same thing ("Opponent Armor
 Class 6", "Opponent Armor Class 7") above texts that are alike. Or texts may state the same two
 kinds of values ("Armor Class 17", "Hit Points 135") below short titles ("Aboleth", "Red Dragon").
 
 Chunks with the same title belong together.
+
+A proposed rule asks for each mark of the chunk's title: a value or a name, in the spellings that
+the collection's texts and the questions use. A first draft may also come from the rule of a
+sibling, a chunk whose title differs in a number or a name, with this title's in place of the
+sibling's.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ragfilter.model import Chunk
+from ragfilter.rules.findings import Finding
+from ragfilter.rules.match import prepared
+from ragfilter.rules.rule import Rule, parse, read_rule
 from ragfilter.rules.values import (
     Name,
     Value,
+    find_contexts,
+    find_held,
+    forms,
+    held_forms,
+    is_number,
     is_short,
+    numbers,
+    ordinals,
     parts,
+    spellings,
     telling,
     tokens,
     value_at,
     values,
 )
+from ragfilter.text.normalise import normalise
 
 FEWEST = 3
 """Minimum number of titles in a family."""
@@ -205,3 +224,190 @@ def _resemble(texts: Iterable[str]) -> bool:
     counts = Counter(word for bag in bags for word in bag)
     common = {word for word, n in counts.items() if n >= len(bags) / 2}
     return sum(len(bag & common) for bag in bags) >= ALIKE * sum(map(len, bags))
+
+
+NAME_ALONE = "a question that does not name it would drop it"
+
+Group = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rule for one chunk, with the names and value that it asks for. `doubt` is what a person
+    should settle first, empty if nothing."""
+
+    chunk: Chunk
+    family: str
+    rule: str
+    names: tuple[str, ...]
+    value: str
+    doubt: str = ""
+
+
+def propose(
+    families: Sequence[Family],
+    texts: Collection[str],
+) -> tuple[Proposal, ...]:
+    """Propose a rule for every member, unless a question that repeats its title would not meet it.
+    `texts` are the collection's texts and the questions asked; they show what a value is called and
+    which names have a plural."""
+    marks = {m for family in families for member in family.members for m in member.marks}
+    counted = {mark.words for mark in marks if isinstance(mark, Value)}
+    names = {word for mark in marks if isinstance(mark, Name) for word in mark.words}
+    contexts, ordered = find_contexts(counted, texts)
+    held = find_held({form for name in names for form in forms(name)}, texts)
+
+    def group(mark: Mark) -> Group:
+        if isinstance(mark, Value):
+            return spellings(mark, contexts[mark.words], ordered=mark.words in ordered)
+        return tuple(dict.fromkeys(f for word in mark.words for f in held_forms(word, held)))
+
+    proposals = []
+    for family in families:
+        doubt = "" if family.is_counted else NAME_ALONE
+        for member in family.members:
+            groups = tuple(map(group, member.marks))
+            if _meets(member.chunk.title, groups):
+                rule = Rule(contain_one_of=groups).text
+                named = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
+                proposals.append(
+                    Proposal(member.chunk, family.pattern, rule, named, member.named, doubt)
+                )
+    return tuple(proposals)
+
+
+def find_proposals(chunks: Collection[Chunk], questions: Iterable[str] = ()) -> list[Finding]:
+    """Rules that tell families among `chunks` (whole) apart, for those without a rule. `questions`
+    are those asked."""
+    families = {family.pattern: family for family in find_families(chunks)}
+    texts = [*questions, *(chunk.text for chunk in chunks)]
+    return [
+        Finding(
+            kind="family",
+            chunk_ids=(each.chunk.id,),
+            message=f"No rule tells it apart from {len(families[each.family].members) - 1} similar "
+            f"chunks ({each.family}). Ask for {each.value}.",
+            fix=parse(each.rule),
+            sure=not each.doubt,
+        )
+        for each in propose([*families.values()], texts)
+        if not each.chunk.rule
+    ]
+
+
+def as_finding(
+    kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()
+) -> Finding:
+    """The finding that proposes `rule` for a chunk. It is sure if there is no doubt and the chunk
+    has no rule to replace."""
+    more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
+    message = "; ".join((words, *more))
+    fix = parse(rule)
+    return Finding(kind=kind, chunk_ids=(chunk.id,), message=f"{message}.", fix=fix, sure=not more)
+
+
+def _meets(question: str, groups: Iterable[Group]) -> bool:
+    """Whether the question has a term of every group, as the rule of these groups will ask."""
+    text = prepared(question, "word")
+    return all(any(prepared(term, "word") in text for term in group) for group in groups)
+
+
+MOST_DIFFERENT = 3
+"""Maximum number of words in which the titles of siblings differ."""
+# Longer runs of digits do not count anything, and Python limits the digits it parses.
+_WHOLE = re.compile(r"-?\d{1,6}")
+_ORDINAL = re.compile(r"(\d{1,6})(?:st|nd|rd|th)")
+
+
+def rule_of_sibling(title: str, chunks: Iterable[Chunk]) -> Rule | None:
+    """The rule of the sibling whose title differs least, with this title's own number or name; None
+    if there is no such sibling.
+
+    A rule that does not name what distinguishes its chunk's title from this one is not used.
+    """
+    own = tokens(title)
+    best, fewest = None, MOST_DIFFERENT + 1
+    for chunk in chunks:
+        theirs = tokens(chunk.name) if chunk.rule else ()
+        differ = _differences(own, theirs)
+        if 0 < len(differ) < fewest and isinstance(rule := read_rule(chunk.rule), Rule):
+            exchanged = _exchanged(rule, own, theirs, differ)
+            if exchanged is not None:
+                best, fewest = exchanged, len(differ)
+    return best
+
+
+def _differences(own: Sequence[str], theirs: Sequence[str]) -> list[int]:
+    """The places where two titles of one pattern differ; empty if they are not siblings."""
+    if len(own) != len(theirs):
+        return []
+    places = [at for at, pair in enumerate(zip(own, theirs, strict=True)) if pair[0] != pair[1]]
+    shared = sum(word.isalpha() for at, word in enumerate(own) if at not in places)
+    return places if shared and len(places) <= MOST_DIFFERENT else []
+
+
+def _exchanged(
+    rule: Rule, own: Sequence[str], theirs: Sequence[str], differ: Sequence[int]
+) -> Rule | None:
+    """The rule with the sibling's words replaced by this title's; None if it does not have them."""
+    forms: dict[str, str] = {}
+    runs = groupby(enumerate(differ), key=lambda pair: pair[1] - pair[0])
+    for places in ([at for _, at in run] for _, run in runs):
+        old, new = (" ".join(words[at] for at in places) for words in (theirs, own))
+        pairs = _forms(old, new)
+        if any(forms.get(a, b) != b for a, b in pairs.items()):
+            return None
+        forms |= pairs
+    return _with_forms(rule, forms)
+
+
+def _forms(old: str, new: str) -> dict[str, str]:
+    """The forms of `old` in terms, mapped to those of `new`; empty if a number would become a word
+    or change its sign."""
+    if is_number(old) != is_number(new) or old.startswith("-") != new.startswith("-"):
+        return {}
+    ordinal = [_ORDINAL.fullmatch(word) for word in (old, new)]
+    if all(ordinal):
+        a, b = (int(match[1]) for match in ordinal if match is not None)
+    elif _WHOLE.fullmatch(old) and _WHOLE.fullmatch(new):
+        a, b = int(old), int(new)
+    else:
+        return {old: new, f"{old}s": new if new.endswith("s") else f"{new}s"}
+    pairs = (*zip(numbers(a), numbers(b), strict=False),
+             *zip(ordinals(a), ordinals(b), strict=False))  # fmt: skip
+    return dict(pairs)
+
+
+def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
+    """The rule with its terms replaced; None if no term it asks for contains one of the forms."""
+    if not forms:
+        return None
+    every = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+    # A number may also follow letters, as in "ac6", or be part of a range.
+    begin = r"(?<!\d)(?<!(?<!\d)-)(?:(?<=[^\W\d_])(?=\d)|\b|(?=-))"
+    pattern = re.compile(rf"{begin}({every})\b")
+
+    def exchanged(term: str) -> str:
+        return pattern.sub(lambda match: forms[match[1]], normalise(term))
+
+    def group_of(group: tuple[str, ...]) -> tuple[str, ...]:
+        # Terms of the group without the sibling's name or number are synonyms for it, so drop them.
+        terms = [exchanged(term) for term in group if pattern.search(normalise(term))]
+        return tuple(dict.fromkeys(terms)) or group
+
+    if not any(
+        pattern.search(normalise(term)) for group in rule.demands.values() for term in group
+    ):
+        return None
+    own = [normalise(form) for form in forms.values()]
+    return rule.with_parts(
+        contain_one_of=tuple(map(group_of, rule.contain_one_of)),
+        contain=None if rule.contain is None else exchanged(rule.contain),
+        contain_all_of=tuple(map(exchanged, rule.contain_all_of)),
+        # A sibling excludes chunks that are not meant, such as this one.
+        contain_none_of=tuple(
+            term
+            for term in rule.contain_none_of
+            if not any(re.search(rf"\b{re.escape(form)}", normalise(term)) for form in own)
+        ),
+    )

@@ -14,11 +14,9 @@ from itertools import chain
 
 from ragfilter.model import Chunk
 from ragfilter.rules.alternatives import spread
-from ragfilter.rules.contexts import find_held, held_forms
 from ragfilter.rules.families import find_named
 from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.match import prepared
-from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import (
     AnyRule,
     InvalidRule,
@@ -35,6 +33,9 @@ from ragfilter.rules.values import (
     Number,
     Value,
     acronym,
+    find_held,
+    forms,
+    held_forms,
     is_number,
     mask,
     numbers,
@@ -64,17 +65,14 @@ Rules = Mapping[str, AnyRule]
 def analyse(
     catalogue: Mapping[str, Chunk],
     rules: Rules | None = None,
-    questions: Collection[str] = (),
     *,
-    usual: Collection[str] | None = None,
+    usual: Collection[str] = COMMON,
 ) -> list[Finding]:
     """Findings about `rules`, by default those of the catalogue, in their order.
 
     The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
-    only compared. `questions` show which words are in nearly every question; a caller that knows
-    these `usual` words already passes them instead.
+    only compared. `usual` are the words of nearly every question; see `usual_words`.
     """
-    usual = usual_words(questions) if usual is None else usual
     rules = rules_of(catalogue.values()) if rules is None else rules
     by_text = {rule.text: rule for rule in rules.values()}
     others = {c.id: by_text[c.rule] for c in catalogue.values() if c.rule in by_text}

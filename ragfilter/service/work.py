@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from ragfilter.basics.deadline import Abandoned, stopping
+from ragfilter.basics.threads import Abandoned, stopping
 from ragfilter.service.problems import Refused
 
 T = TypeVar("T")

@@ -7,10 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
-from ragfilter.evaluate.proposed import Evidence, Suggested, matrix_rows, suggest
+from ragfilter.evaluate.effect import (
+    Evidence,
+    LabelledQuestions,
+    Suggested,
+    make_labelled,
+    matrix_rows,
+    suggest,
+)
 from ragfilter.model import Chunk, Hit, Pool
-from ragfilter.rules.proposals import NAME_ALONE
+from ragfilter.rules.families import NAME_ALONE
 from ragfilter.settings.schema import Settings
 
 PASSING = Settings().with_values(

@@ -10,10 +10,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.tune import Tuning, recorded, tune
+from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
 from ragfilter.evaluate.tuning_words import changed, notes
 from ragfilter.layers.calibration import SCORED
 from ragfilter.layers.origin import seen_labels

@@ -11,7 +11,7 @@ from written import read, written
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
-from ragfilter.ingest.reading import ReadOptions
+from ragfilter.ingest.records import ReadOptions
 from ragfilter.model import Chunk
 
 # --- JSON lines
@@ -204,6 +204,20 @@ def test_a_folder_is_read_in_order_and_below(
         ("a/x.md#x", "a/x.md"),
     ]
     assert f"{tmp_path}: 1 file of another kind is skipped: image.png" in caplog.text
+
+
+def test_the_corpus_of_a_beir_folder_is_indexed_without_its_questions(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for folder in (tmp_path, tmp_path / "nested"):
+        written(folder, "corpus.jsonl", f'{{"_id": "{folder.name}", "text": "Owls."}}')
+        written(folder, "queries.jsonl", '{"_id": "1", "text": "Owls?"}')
+        written(folder / "qrels", "test.txt", "1 0 1 1")
+    assert len(read(tmp_path)) == 2
+    assert (
+        "questions and labels are skipped: queries.jsonl, nested/queries.jsonl, "
+        "nested/qrels/test.txt, qrels/test.txt. Import them as a query set: `labels import`"
+    ) in caplog.text
 
 
 @pytest.mark.parametrize("name", ["nothing.jsonl", "demo2", "file.docx", "empty"])

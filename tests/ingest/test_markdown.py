@@ -14,7 +14,7 @@ from written import read, written
 from ragfilter.ingest.load import load
 from ragfilter.ingest.markdown import load_markdown, sections
 from ragfilter.ingest.passages import passages
-from ragfilter.ingest.reading import ReadOptions
+from ragfilter.ingest.records import ReadOptions
 
 GUIDE = """\
 ---

@@ -15,8 +15,7 @@ from written import written
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
 from ragfilter.ingest.openapi.read import records
-from ragfilter.ingest.reading import ReadOptions
-from ragfilter.ingest.records import Record
+from ragfilter.ingest.records import ReadOptions, Record
 
 
 def loaded(tmp_path: Path, files: dict[str, Any]) -> dict[str, Record]:

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from pdfs import pdf
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.load import load
+from ragfilter.ingest.load import load, stage
 from ragfilter.ingest.passages import passages
-from ragfilter.ingest.reading import ReadOptions
+from ragfilter.ingest.records import ReadOptions
 from ragfilter.ingest.unpack import safe_name, unpack
-from ragfilter.ingest.uploads import stage
 from ragfilter.model import Chunk
 
 

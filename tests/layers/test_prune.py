@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ragfilter as rf
-from ragfilter.answer.context import pack, sent
+from ragfilter.answer.context import pack, sent, without
 from ragfilter.answer.extractive import extract
 from ragfilter.answer.pieces import pieces
-from ragfilter.answer.struck import without
 from ragfilter.engine.complete import join_pools
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Pruning

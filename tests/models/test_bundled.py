@@ -15,7 +15,7 @@ import onnx
 import pytest
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter.basics.deadline import within
+from ragfilter.basics.threads import within
 from ragfilter.errors import ModelError
 from ragfilter.models import bundled as minilm
 from ragfilter.models.bundled import BundledEmbedder, bundled_folder, read_weights

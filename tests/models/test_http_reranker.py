@@ -14,7 +14,7 @@ import pytest
 
 import ragfilter as rf
 from ragfilter.errors import ModelError, SettingsError
-from ragfilter.evaluate.rerank_fit import fit_reranker
+from ragfilter.evaluate.learning import fit_reranker
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.models.http_reranker import HttpReranker, RerankEndpoint
 from ragfilter.models.rerankers import LateInteraction

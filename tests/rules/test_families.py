@@ -9,9 +9,8 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.families import find_families
+from ragfilter.rules.families import NAME_ALONE, find_families, propose
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.proposals import NAME_ALONE, propose
 
 Groups = list[list[str]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.rules.plurals import forms
+from ragfilter.rules.values import forms
 
 
 @pytest.mark.parametrize(

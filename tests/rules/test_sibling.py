@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.model import Chunk
+from ragfilter.rules.families import rule_of_sibling
 from ragfilter.rules.rule import parse
-from ragfilter.rules.sibling import propose
 
 MATRIX = "Attack matrix for clerics - Armor Class 6"
 AC_6 = (
@@ -53,7 +53,7 @@ OF_COAST = (
 def test_the_rule_of_a_sibling_gets_what_is_ones_own(
     title: str, other: str, rule: str, proposed: str | None
 ) -> None:
-    made = propose(title, [Chunk("c", title=other, rule=rule)])
+    made = rule_of_sibling(title, [Chunk("c", title=other, rule=rule)])
     assert (made and made.text) == proposed
 
 
@@ -65,7 +65,7 @@ def test_the_title_that_differs_least_is_taken() -> None:
         Chunk(title, title=title, rule=rule)
         for title, rule in zip(titles, (near, far), strict=True)
     ]
-    made = propose("Arctic Conditions - Swamp", chunks)
+    made = rule_of_sibling("Arctic Conditions - Swamp", chunks)
     assert made is not None
     assert made.text == '{"contain_one_of":[["swamp"],["arctic","polar"]]}'
 
@@ -75,5 +75,5 @@ def test_whatever_the_titles_what_comes_out_is_a_rule(
     title: str, ruled: list[tuple[str, str]]
 ) -> None:
     ruled = [*ruled, (f"{title} 1", '{"contain": "one 1"}')]
-    made = propose(title, [Chunk("c", title=other, rule=rule) for other, rule in ruled])
+    made = rule_of_sibling(title, [Chunk("c", title=other, rule=rule) for other, rule in ruled])
     assert made is None or parse(made.text) == made

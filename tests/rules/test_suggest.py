@@ -17,8 +17,17 @@ from ragfilter.errors import ChatError
 from ragfilter.model import Chunk
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.rules.drafting import NO_TEXT, SCHEMA, SYSTEM, Draft, fields, messages, suggest
-from ragfilter.rules.reading import NO_JSON, read
+from ragfilter.rules.drafting import (
+    NO_JSON,
+    NO_TEXT,
+    SCHEMA,
+    SYSTEM,
+    Draft,
+    fields,
+    messages,
+    read,
+    suggest,
+)
 from ragfilter.rules.rule import MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import packaged, recognise
 

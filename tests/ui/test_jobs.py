@@ -14,7 +14,7 @@ import streamlit as st
 from waiting import PATIENT_S
 
 from ragfilter.answer.context import Context
-from ragfilter.basics.shelf import Shelf
+from ragfilter.basics.threads import Shelf
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Vectors

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.basics.shelf import Shelf
+from ragfilter.basics.threads import Shelf
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends

@@ -8,5 +8,4 @@ from ragfilter.cli.rules import (  # noqa: F401 (importing a command registers i
     history,
     matrix,
     suggest,
-    test,
 )

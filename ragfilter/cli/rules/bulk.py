@@ -9,8 +9,7 @@ import typer
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, text_option
 from ragfilter.cli.output import show
-from ragfilter.cli.rules.saving import Saving, change_text
-from ragfilter.cli.rules.select import FOUND, Where, rules, select
+from ragfilter.cli.rules.select import FOUND, Saving, Where, change_text, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
 from ragfilter.rules.bulk import RuleChange

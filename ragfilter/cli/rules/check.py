@@ -1,20 +1,32 @@
-"""`ragfilter rules check`: what is wrong with rules, and the fixes."""
+"""`ragfilter rules check` and `test`: what is wrong with rules, with fixes, and whether they do
+what a file expects."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, refuse_beside, refuse_without
-from ragfilter.cli.output import show
-from ragfilter.cli.rules.saving import Saved, Saving, change_text
-from ragfilter.cli.rules.select import FOUND, Where, known_words, rules, select
+from ragfilter.cli.options import Filtering, Json, Place, Viewing, refuse_beside, refuse_without
+from ragfilter.cli.output import show, warn
+from ragfilter.cli.rules.select import (
+    FOUND,
+    Saved,
+    Saving,
+    Where,
+    change_text,
+    known_words,
+    rules,
+    select,
+)
 from ragfilter.errors import InputError
+from ragfilter.evaluate.expectations import Outcome, check_rules, read_expectations
+from ragfilter.rules import rule_files
 from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
 from ragfilter.rules.lint import analyse, fix_rules, rules_of
 from ragfilter.rules.rule import read_text
@@ -45,7 +57,7 @@ def check(
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
-    from ragfilter.rules.proposals import find_proposals
+    from ragfilter.rules.families import find_proposals
     from ragfilter.stores.labels import ASKED
 
     if not apply:
@@ -134,4 +146,57 @@ def _text(
     counts = Counter(finding.severity for finding in findings)
     figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
     lines.append(f"{name}: {counted(rules, 'rule')}, {figures}")
+    return "\n".join(lines) + "\n"
+
+
+@command(rules, name="test")
+def run_expectations(
+    file: Annotated[Path, "JSONL with question, stay and go (chunk ids)."],
+    place: Place,
+    viewing: Viewing,
+    rules_file: Annotated[
+        Path | None, typer.Option("--rules", help="Test the rules of an exported file.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
+    expectations = read_expectations(file)
+    known: Mapping[str, str | None]
+    incomplete = ""
+    if rules_file is not None:
+        in_file, refused = rule_files.read(rules_file)
+        for line in refused:
+            raise InputError(
+                f"{rules_file}, line {line.line}: {line.error.rstrip('.')}.",
+                remedy="`ragfilter rules check --rules FILE` names every such line.",
+            )
+        named = {i for expectation in expectations for i in (*expectation.stay, *expectation.go)}
+        missing = sorted(named.difference(in_file))
+        known = dict.fromkeys(missing) | {i: chunk.rule for i, chunk in in_file.items()}
+        if missing:
+            warn(
+                f"{rules_file} has no line for {counted(len(missing), 'chunk')}, such as "
+                f"{missing[0]}: treated as having no rule."
+            )
+    else:
+        user = viewing.viewer
+        with place.open("rules") as bench:
+            store = bench.collection(place.collection)
+            chunks = store.entries()
+            incomplete = store.incomplete
+        warn(incomplete)
+        known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
+    outcome = check_rules(expectations, known)
+    document = asdict(outcome) | {"incomplete": incomplete}
+    show(document, _outcome_text(outcome), as_json=as_json)
+    return FOUND if outcome.broken else 0
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    lines = [
+        f"line {each.line}: {each.chunk_id} must {each.must}: {each.reason} ({each.question})"
+        for each in outcome.broken
+    ]
+    figures = f"{counted(outcome.questions, 'question')}, {counted(outcome.tested, 'expectation')}"
+    lines.append(f"{figures}, {len(outcome.broken)} broken")
     return "\n".join(lines) + "\n"

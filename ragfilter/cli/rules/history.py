@@ -10,8 +10,7 @@ import typer
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MOST, Filtering, Json, Place
 from ragfilter.cli.output import emit, show, table
-from ragfilter.cli.rules.saving import Saving, change_text
-from ragfilter.cli.rules.select import FOUND, OneChunk, rules
+from ragfilter.cli.rules.select import FOUND, OneChunk, Saving, change_text, rules
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 

@@ -29,11 +29,18 @@ from ragfilter.cli.labelled import QueryOptions
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.matrix import row_text
-from ragfilter.cli.rules.saving import effect_document, effect_text, gather_labelled
-from ragfilter.cli.rules.select import Selection, Where, rules, select
+from ragfilter.cli.rules.select import (
+    Selection,
+    Where,
+    effect_document,
+    effect_text,
+    gather_labelled,
+    rules,
+    select,
+)
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import proposed
-from ragfilter.evaluate.proposed import Evidence
+from ragfilter.evaluate import effect
+from ragfilter.evaluate.effect import Evidence
 from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
@@ -173,8 +180,8 @@ def _measured(
     if draft.rule is None or known is None:
         return draft, None
     drafted = [replace(chunk, rule=draft.text)]
-    remarks = (*draft.remarks, *_losses(chunk.id, proposed.weigh(drafted, known)))
-    rows = proposed.matrix_rows(drafted, known)
+    remarks = (*draft.remarks, *_losses(chunk.id, effect.weigh(drafted, known)))
+    rows = effect.matrix_rows(drafted, known)
     return replace(draft, remarks=remarks), rows.get(draft.text)
 
 
@@ -197,9 +204,9 @@ def _propose(
     from ragfilter.stores.labels import ASKED
 
     asked = bench.labels.queries(place.collection, ASKED).values()
-    suggested = proposed.suggest(selected.chunks, asked, known)
+    suggested = effect.suggest(selected.chunks, asked, known)
     evidence, lines = suggested.evidence, []
-    rows = proposed.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
+    rows = effect.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
     records = []
     for each in suggested.proposals:
         row = rows.get(each.rule)

@@ -22,8 +22,7 @@ from ragfilter.ingest.openapi.items import api_title, identify
 from ragfilter.ingest.openapi.places import Descriptions, Trees
 from ragfilter.ingest.openapi.references import Leads, statuses, survey, unlinked
 from ragfilter.ingest.openapi.text import title_and_text
-from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
-from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, nothing_in, to_record
 from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.protocols import Progress
 from ragfilter.text.normalise import loads

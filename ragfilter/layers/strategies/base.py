@@ -25,7 +25,7 @@ class StrategySpec:
     """One strategy. Choices, sliders, marks of the curve and docs are derived from it.
 
     `reads` are the settings of the cutoff that act with it; `--set` sets them, and tuning varies
-    those that `evaluate/candidates.py` has values for. `cliff` names the place of the cut, for the
+    those that `evaluate/tune.py` has values for. `cliff` names the place of the cut, for the
     headline. `decides` names the setting that drops what comes after a cut. `reads_pool`: it
     compares with the pool's far end, so that a pool of full size is gathered. `weigh` gives the
     values that it cuts and orders by in place of distances; None while they are unknown.

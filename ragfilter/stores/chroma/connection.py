@@ -31,8 +31,7 @@ from chromadb.errors import (
     NotFoundError,
 )
 
-from ragfilter.basics.deadline import within
-from ragfilter.basics.shelf import Shelf
+from ragfilter.basics.threads import Shelf, within
 from ragfilter.errors import (
     CollectionMissing,
     InputError,

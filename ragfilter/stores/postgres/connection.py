@@ -11,9 +11,8 @@ from math import inf
 from typing import Any
 
 from ragfilter.basics.database import Book
-from ragfilter.basics.deadline import within
 from ragfilter.basics.extras import extra
-from ragfilter.basics.shelf import Shelf
+from ragfilter.basics.threads import Shelf, within
 from ragfilter.errors import CollectionMissing, StoreUnavailable
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.postgres import rows, schema

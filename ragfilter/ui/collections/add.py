@@ -20,10 +20,8 @@ from ragfilter.errors import InputError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import UPLOADS, Queue
 from ragfilter.ingest import csv_file
-from ragfilter.ingest.load import load
-from ragfilter.ingest.reading import COLUMNS, SHORTEST, ReadOptions
-from ragfilter.ingest.records import Record
-from ragfilter.ingest.uploads import SUFFIXES, stage
+from ragfilter.ingest.load import SUFFIXES, load, stage
+from ragfilter.ingest.records import COLUMNS, SHORTEST, ReadOptions, Record
 from ragfilter.stores.chroma.store import check_name
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import elements

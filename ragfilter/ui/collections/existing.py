@@ -19,7 +19,7 @@ from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.controls import MANAGED
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import build, state, visit
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -50,6 +50,14 @@ def draw(visit: Visit, user: User) -> None:
         )
     _one(every, visit, user)
     _elsewhere(visit.resources)
+    # Whoever tries one demo is offered the other one too.
+    tried = state.session().collection in build.DEMOS
+    for name in build.missing(visit.collections) if tried else ():
+        st.button(
+            build.DEMOS[name].button, key=f"build-{name}", icon=":material/play_arrow:",
+            on_click=build.order, args=(name, Queue(visit.resources.bench.workspace.path)),
+            help=build.DEMOS[name].about,
+        )  # fmt: skip
 
 
 @st.fragment

@@ -15,7 +15,7 @@ from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.tuning_words import shown
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.registry import STRATEGIES
-from ragfilter.publish.question import Called
+from ragfilter.publish.reports import Called
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, field

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from ragfilter.judge.expansion import DEPTHS, ReachedChunk, finder, walk
+from ragfilter.layers.judge import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.protocols import Collection
 from ragfilter.report import verdict_rows

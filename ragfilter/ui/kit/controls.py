@@ -274,7 +274,7 @@ def _layers(visit: Visit, view: View | None) -> None:
     folded = len(layers) - len(busy)
     every = _is_open("idle")
     if busy or every:
-        came = f"<i>{numbers.counted(view.summary.retrieved, 'candidate')}</i>" if view else ""
+        came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
         words = f"<span>Layers, in order</span>{came}"
         html.draw(f'<p class="rf-caption" title="{html.text(ORDER_HELP)}">{words}</p>')
     for layer in layers:

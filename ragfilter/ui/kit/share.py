@@ -23,7 +23,7 @@ from ragfilter.ui.session import link, state
 from ragfilter.ui.session.visit import View
 
 if TYPE_CHECKING:
-    from ragfilter.publish.question import Called
+    from ragfilter.publish.reports import Called
     from ragfilter.ui.session.answers import AnswerSide
 
 LINK = (
@@ -72,12 +72,12 @@ def draw_report(view: View, key: str) -> None:
 
 
 def _report(view: View, profile: str, called: str) -> str:
-    from ragfilter.publish import question
+    from ragfilter.publish import reports
     from ragfilter.ui.session import answers
 
     filtered, plain = answers.sides(view.mine)
     names = {"without the filter": plain, "with the filter": filtered}
-    return question.of_query(view.mine, profile, called=called, **_contents(view, names))
+    return reports.of_query(view.mine, profile, called=called, **_contents(view, names))
 
 
 def report_of_two(
@@ -87,15 +87,14 @@ def report_of_two(
     sides: tuple[AnswerSide, AnswerSide],
 ) -> str:
     """The report of one question under two settings."""
-    from ragfilter.publish import question
+    from ragfilter.publish import reports
 
-    return question.of_two(results, names, **_contents(view, {side.name: side for side in sides}))
+    return reports.of_two(results, names, **_contents(view, {side.name: side for side in sides}))
 
 
 def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
     """What both reports hold: their origin, and the answers that exist by now, by name."""
-    from ragfilter.publish.html import ReportOrigin
-    from ragfilter.publish.question import shown_answer
+    from ragfilter.publish.reports import ReportOrigin, shown_answer
     from ragfilter.ui.session import answers
 
     asked, resources = view.asked, view.resources

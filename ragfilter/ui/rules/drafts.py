@@ -16,14 +16,13 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.effect import LabelledQuestions
-from ragfilter.evaluate.proposed import weigh
+from ragfilter.evaluate.effect import LabelledQuestions, weigh
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
+from ragfilter.rules.families import as_finding
 from ragfilter.rules.findings import Finding
 from ragfilter.rules.lint import analyse
-from ragfilter.rules.proposals import as_finding
 from ragfilter.rules.rule import place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left

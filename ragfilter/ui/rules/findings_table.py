@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.proposed import Suggested, suggest
+from ragfilter.evaluate.effect import Suggested, suggest
 from ragfilter.rules.bulk import BulkPlan, plan_fixes
+from ragfilter.rules.families import as_finding
 from ragfilter.rules.findings import Finding, by_severity
-from ragfilter.rules.proposals import as_finding
 from ragfilter.rules.rule import place_name
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import grid, progress

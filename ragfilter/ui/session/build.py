@@ -67,7 +67,7 @@ def offer(names: Sequence[str], resources: Resources) -> bool:
                     key=f"build-{name}",
                     type="primary" if name == "demo" else "secondary",
                     icon=":material/play_arrow:",
-                    on_click=_order,
+                    on_click=order,
                     args=(name, queue),
                     help=HELP,
                 )
@@ -75,7 +75,8 @@ def offer(names: Sequence[str], resources: Resources) -> bool:
 
 
 @state.tell_errors()
-def _order(name: str, queue: Queue) -> None:
+def order(name: str, queue: Queue) -> None:
+    """Have the queue index this demo."""
     queue.put(Order(name, name))
 
 

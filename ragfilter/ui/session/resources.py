@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import streamlit as st
 
-from ragfilter.basics.shelf import Shelf
+from ragfilter.basics.threads import Shelf
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
 from ragfilter.indexing.queue import Worker

@@ -76,10 +76,10 @@ def _queue_mark(resources: Resources) -> int:
 
 
 def collection_label(info: CollectionInfo, user: User) -> str:
-    """``demo · 431 chunks · l2``; without the number for a user from whom some may be hidden."""
+    """``demo · 431 chunks``; without the number for a user from whom some may be hidden."""
     count = f" · {numbers.chunks(info.count)}" if user.unrestricted else ""
     note = "" if info.complete else " · incomplete"
-    return f"{info.name}{count} · {SPACES[info.space]}{note}"
+    return f"{info.name}{count}{note}"
 
 
 @dataclass(frozen=True, slots=True)

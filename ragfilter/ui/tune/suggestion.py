@@ -10,7 +10,6 @@ import streamlit as st
 
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate import caveats, tuning_words
-from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.carrying import RECORDS, as_they_are
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
@@ -18,7 +17,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.recalibrate import MARGIN, Recalibration, start
 from ragfilter.evaluate.sweep import HitChange, changes
-from ragfilter.evaluate.tune import Tuning, check_tunable, tune
+from ragfilter.evaluate.tune import Tuning, check_tunable, gathering, tune
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings

@@ -16,9 +16,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
+from ragfilter.rules.families import rule_of_sibling
 from ragfilter.rules.findings import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
-from ragfilter.rules.sibling import propose
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
@@ -104,7 +104,7 @@ def _begin(it: Editing) -> None:
     """Put an initial rule into the editor, based on a sibling's rule if the user may see one."""
     chunk, catalogue = it.chunk, it.resources.bench.collection(it.collection).catalogue()
     others = (c for c in (catalogue or {}).values() if c.id != chunk.id and it.user.sees(c))
-    sibling = propose(chunk.name, others)
+    sibling = rule_of_sibling(chunk.name, others)
     llm_draft.forget(chunk.id)
     # On the rule that the author saw, not on one that was saved since.
     saving.put(sibling.pretty if sibling else template(chunk.name), chunk.id, chunk.rule)

@@ -1,16 +1,18 @@
-"""Gives up on a call that takes too long and has no deadline of its own, and stops work that nobody
-waits for any more."""
+"""What threads share. Gives up on a call that takes too long and has no deadline of its own, and
+stops work that nobody waits for any more."""
 
 from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
-from typing import TypeVar
+from typing import Generic, TypeVar
+
+from cachetools import LRUCache, cached
 
 T = TypeVar("T")
 
@@ -95,3 +97,32 @@ def _wait() -> None:
     until = monotonic() + EXIT_WAIT_S
     for thread in _left():
         thread.join(max(0.0, until - monotonic()))
+
+
+V = TypeVar("V")
+
+
+class Shelf(Generic[V]):
+    """At most `size` values by key. Hold `lock` over several steps that belong together."""
+
+    def __init__(self, size: int) -> None:
+        self._values: LRUCache[Hashable, V] = LRUCache(size)
+        self.lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Hashable) -> V | None:
+        """The value for `key`, None if there is none (any more)."""
+        with self.lock:
+            return self._values.get(key)
+
+    def of(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value for `key`, made and stored if there is none."""
+        return cached(self._values, key=lambda: key, lock=self.lock)(make)()
+
+    def put(self, key: Hashable, value: V) -> V:
+        """Store and return `value`."""
+        with self.lock:
+            self._values[key] = value
+        return value
