@@ -14,11 +14,11 @@ Run: PYTHONPATH=. python benchmarks/short_answers.py OUT PAGES. Then, with SET p
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from pydoc_data.topics import topics  # type: ignore[import-untyped]
 from typing import Any
 
 import pandas as pd
 from prune import cut, plain, rows, sections
-from pydoc_data.topics import topics  # type: ignore[import-untyped]
 
 from ragfilter.model import Chunk
 
