@@ -18,8 +18,8 @@ from pydoc_data.topics import topics  # type: ignore[import-untyped]
 from typing import Any
 
 import pandas as pd
-from prune import cut, plain, rows, sections
 
+from benchmarks.prune import cut, plain, rows, sections
 from ragfilter.model import Chunk
 
 
