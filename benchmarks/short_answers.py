@@ -14,7 +14,7 @@ Run: PYTHONPATH=. python benchmarks/short_answers.py OUT PAGES. Then, with SET p
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from pydoc_data.topics import topics  # type: ignore[import-untyped]
+from pydoc_data.topics import topics
 from typing import Any
 
 import pandas as pd
