@@ -376,7 +376,7 @@ def draw_more(visit: Visit) -> None:
     with st.container(key=f"inside-{SETTINGS}", gap=None):
         for info in others:
             draw_setting(info, settings, own)
-        settings_files.draw(settings, visit.resources.deployment.data_dir)
+        settings_files.draw(settings, visit.resources.bench.workspace.files)
         st.text_input(
             "Your name",
             author(),
