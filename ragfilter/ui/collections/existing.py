@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.overview import Facts, overview
-from ragfilter.indexing.queue import Queue
+from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import User
 from ragfilter.stores import foreign, manage
 from ragfilter.stores.export import export
@@ -55,7 +55,7 @@ def draw(visit: Visit, user: User) -> None:
     for name in build.missing(visit.collections) if tried else ():
         st.button(
             build.DEMOS[name].button, key=f"build-{name}", icon=":material/play_arrow:",
-            on_click=build.order, args=(name, Queue(visit.resources.bench.workspace.path)),
+            on_click=build.order, args=(name, queue_of(visit.resources.bench)),
             help=build.DEMOS[name].about,
         )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
         _actions(facts, visit.resources, user)
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
-        _offer_rebuild(name, Queue(visit.resources.bench.workspace.path))
+        _offer_rebuild(name, queue_of(visit.resources.bench))
     if not facts.info.ours:
         _foreign(facts, visit.resources)
 

@@ -232,7 +232,7 @@ class Session:
     notices: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
-    collections: tuple[int, dict[str, CollectionInfo]] | None = None
+    collections: tuple[object, dict[str, CollectionInfo]] | None = None
     groups: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """The levels and departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.indexing.queue import Queue
+from ragfilter.indexing.queue import queue_of
 from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
@@ -47,16 +47,16 @@ def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, 
     """The collections by name, as of the start of the session, the last `forget_collections`, or
     the last job that moved in the queue; with `anew`, as the store has them now. While it cannot be
     reached, they are those it had last."""
-    queue = _queue_mark(resources)
     session = state.session()
     held = session.collections
-    if held is None or anew or held[0] != queue:
-        try:
-            held = queue, {info.name: info for info in resources.bench.collections()}
-        except StoreError:
-            if held is None:
-                raise
-        session.collections = held
+    try:
+        moved = queue_of(resources.bench).moved()
+        if held is None or anew or held[0] != moved:
+            held = moved, {info.name: info for info in resources.bench.collections()}
+    except StoreError:
+        if held is None:
+            raise
+    session.collections = held
     infos = held[1]
     if session.collection not in infos:
         if session.collection:
@@ -68,11 +68,6 @@ def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, 
 def forget_collections() -> None:
     """Read the collections again on the next run, because one was changed."""
     state.session().collections = None
-
-
-def _queue_mark(resources: Resources) -> int:
-    """Changes whenever a job is added, moves on or ends. Asks no store."""
-    return Queue(resources.bench.workspace.path).folder.stat().st_mtime_ns
 
 
 def collection_label(info: CollectionInfo, user: User) -> str:
