@@ -40,7 +40,7 @@ from ragfilter.cli.rules.select import (
 )
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
-from ragfilter.evaluate.effect import Evidence
+from ragfilter.evaluate.effect import Evidence, LabelledQuestions
 from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
@@ -48,7 +48,6 @@ from ragfilter.rules.drafting import Draft
 from ragfilter.text.numbers import counted, money
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.workbench import Workbench
 
 SAMPLE = 40
