@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import os
 from pathlib import Path
 
 import pytest
 
-from ragfilter.basics.files import kind, write_text
+from ragfilter.basics.files import kind, read_lines, read_text, write_text
 from ragfilter.errors import InputError
 
 
@@ -18,6 +20,25 @@ def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path, name
     with pytest.raises(InputError, match=r"cannot be written: .+ Name another file\."):
         write_text(tmp_path / name, "text", remedy="Name another file.")
     assert {each.name for each in tmp_path.iterdir()} == {"folder", "taken"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_in_any_encoding_that_marks_itself(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "one.txt"
+    path.write_bytes("Größe\r\n東京\u2028\n".encode(encoding))
+    assert read_text(path) == "Größe\n東京\u2028\n"
+    assert list(read_lines(path)) == ["Größe", "東京\u2028"]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [(gzip.compress(b"q1 0 a 1\n"), "gzip"), (bz2.compress(b""), "bzip2"), (b"PK\x03\x04", "zip")],
+)
+def test_a_compressed_file_is_called_so(tmp_path: Path, content: bytes, what: str) -> None:
+    path = tmp_path / "qrels.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"qrels.gz is compressed \({what}\). Unpack it first"):
+        read_text(path)
 
 
 def test_half_characters_leave_the_old_file(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_an_interrupted_index_says_how_far_it_came(
     monkeypatch.setattr(broken, interrupted)
     command = ["index", str(source), "-c", "mine", "--data-dir", str(tmp_path / "ws")]
     assert main(command) == 130
-    said = f"ragfilter: {reached}. Run the same command again to continue.\nStopped.\n"
+    said = f"{reached}. Run the same command again to continue.\nStopped.\n"
     assert capsys.readouterr() == ("", said)
 
 

@@ -87,6 +87,13 @@ THOUGHTS = [
     "<analysis>Hm?</analysis>{}", "< think >Hm?</ think>{}", "<|think_start|>Hm?<|think_end|>{}",
     "&lt;think&gt;Hm?&lt;/think&gt;{}", "<｜begin▁of▁thinking｜>Hm?<｜end▁of▁thinking｜>{}",
     "Thinking...\nHm?\n...done thinking.\n\n{}",
+    # In Markdown: fences, folded sections, headings, tags in brackets, comments
+    "```thinking\nHm?\n```\n{}", "~~~reasoning\nHm?\n~~~\n\n{}",
+    "``` Thought process\nHm?\n```\n{}",
+    "<details>\n<summary>Thinking</summary>\nHm?\n</details>\n{}",
+    '<details type="reasoning">\n<summary>Thought for 5 s</summary>\n> Hm?\n</details>\n{}',
+    "## Thinking\nHm?\n\n## Answer\n{}", "**Reasoning:** Hm?\n\n**Final answer:** {}",
+    "Thought: Hm?\nNo.\nDecision:\n{}", "[thinking]Hm?[/thinking]{}", "<!-- thinking: Hm? -->\n{}",
 ]  # fmt: skip
 MENTIONS = [
     "It writes `<think>` and then `</think>` [1].", "Use ``</think>``.", 'It ends with "</think>".',
@@ -97,7 +104,9 @@ MENTIONS = [
     "‘[/THINK]’ and «[THINK]»",
     "I think [THINK tank] of <b>x</b> where x < y </b> [1].", "An analysis of <thinkers>.", "",
     "My analysis and rationale: I am done thinking.", "So I am ...done thinking. Fire.",
-    "Done thinking.\nFire.", "If a < think and b > c, 1 < reason / 2 > x, or x &lt; think &amp; y.",
+    "Done thinking.\nFire.", "```thinking-cap\nx\n```", "## Analysis\nFire.", "Reasoning: fire.",
+    "<details><summary>Table</summary>x</details>", "[analysis] of fire", "<!-- fire -->",
+    "If a < think and b > c, 1 < reason / 2 > x, or x &lt; think &amp; y.",
     "</think-tank> </reasoning/x> <cotton> </cottage> <analysis_id>", "`</analysis>` “</ think>”",
     "The thought process, an inner monologue, ends: < b / think > c.",
 ]  # fmt: skip
@@ -115,7 +124,8 @@ def test_a_thought_is_no_part_of_the_answer(text: str) -> None:
      "<|channel|>analysis<|message|>Hm",
      "<|channel|>commentary to=functions.x<|message|>{}", "analysisWe need", "Hm?</think>", HARMONY,
      "<think>I end with `</think>` then", "Hm?</think>\n<think>No", "<|channel>thought\nHm",
-     "<analysis>\nHm?", "< think >Hm", "&lt;think&gt;Hm", "<｜begin▁of▁thinking｜>Hm"],
+     "<analysis>\nHm?", "```thinking\nHm?", "< think >Hm", "&lt;think&gt;Hm",
+     "<｜begin▁of▁thinking｜>Hm"],
 )  # fmt: skip
 def test_of_a_thought_alone_nothing_is_left(text: str) -> None:
     assert without_thought(text) == ""

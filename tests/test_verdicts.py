@@ -274,6 +274,9 @@ def test_an_explanation_does_not_take_back_a_decision() -> None:
         '<|constrain|>json<|message|>{"a": "KEEP", "b": "DISCARD"}<|return|>',
         "<think>c -> KEEP</think><answer>a -> KEEP\nb -> DISCARD</answer>",
         "a -> KEEP\nb -> DISCARD\n<think>\nc -> KEEP",
+        "```thinking\nc -> KEEP\n```\na -> KEEP\nb -> DISCARD",
+        "## Thinking\nc -> KEEP\n## Decisions\na -> KEEP\nb -> DISCARD",
+        "<details><summary>Reasoning</summary>\nc -> KEEP\n</details>\na -> KEEP\nb -> DISCARD",
     ],
 )
 def test_a_thought_decides_nothing(text: str) -> None:

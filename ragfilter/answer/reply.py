@@ -75,12 +75,25 @@ _WORD = r"""(?:
 )(?:[_▁-](?:process|content|steps?|block|begin|start|end))?"""
 _LEFT, _RIGHT = r"(?:[<＜]|&lt;)[|｜]?", r"[|｜]?(?:[>＞]|&gt;)"
 _TURN = r"(?:<\|start\|>assistant)?"
+_FENCE = r"(?:^[ ]{0,3}|(?<=[>▷\]]))(?P<fence>`{3,}|~{3,})"
+_HEAD = r"^[ ]{0,3}(?:\#{1,6}[ ]+(?:[*_]{2})?|[*_]{2}|(?=[\w\ ]{1,20}:))"
+_ANSWER = r"(?:final[ ])?(?:answer|decisions?|verdicts?|response|output)\b"
 # Every span ends where another of its kind begins, so that reading takes linear time.
 _MARK = re.compile(
     rf"""
-    # What only mentions a mark: a block of code, code, and what stands in quotes on one line.
-    (?:^[ ]{{0,3}}|(?<=[>▷\]]))(?P<fence>`{{3,}}|~{{3,}})[^`\n]*\n
-        (?:(?![ ]{{0,3}}(?P=fence))[^\n]*\n)*+ [ ]{{0,3}}(?P=fence)[`~]*[ \t]*$
+    # A whole thought: from one heading to another, a folded section, a tag in brackets, a comment.
+    (?P<whole>
+        {_HEAD}{_WORD}\b[^\n]*\n (?:(?!{_HEAD}(?:{_WORD}\b|{_ANSWER}))[^\n]*\n)*+
+            {_HEAD}{_ANSWER}[ \t:*_]*
+        | <details[^<>]*>\s*<summary>[^<\n]{{0,40}}\b{_WORD}\b(?s:(?!</?details).)*+</details>
+        | \[(?P<tag>{_WORD})\](?s:(?!\[/?{_WORD}\]).)*+\[/(?P=tag)\]
+        | <!--\s*{_WORD}\b(?s:(?!<!--|-->).)*+-->
+    )
+    # A fence that is called a thought; others only mention a mark: blocks of code, code, and what
+    # stands in quotes on one line.
+    | {_FENCE}(?:[ \t]*(?P<thought>{_WORD})(?![\w-]))?[^`\n]*\n
+        (?:(?![ ]{{0,3}}(?P=fence))[^\n]*\n)*+
+        (?:[ ]{{0,3}}(?P=fence)[`~]*[ \t]*$ | (?(thought)[^\n]*\Z|(?!)))
     | (?<![`\w])(?P<tick>`{{1,2}})(?![` ])[^`\n]++(?<![ ])(?P=tick)(?!`)
     | (?<![\w\\])"(?!\s)(?:[^"\\\n]|\\.)*+(?<!\s)"(?!\w) | “[^“”\n]*+” | «[^«»\n]*+»
     | (?<=['‘])[<\[◁]\S{{1,30}}(?=['’])
@@ -107,7 +120,9 @@ _WRAP = re.compile(
     re.IGNORECASE,
 )
 MAY_BE_MARK = re.compile(
-    r"[<＜◁]|&lt;|\[/?(?:T|B)|^analysis|assistantfinal|^Thinking\.{3}|done thinking"
+    r"[<＜◁]|&lt;|\[/?(?:T|B|[a-z])|^analysis|assistantfinal|^\W*(?:Think|Thought|Reason)"
+    r"|done thinking|```|~~~",
+    re.MULTILINE,
 )
 """Begins everything that marks a thought."""
 
@@ -123,7 +138,9 @@ def without_thought(text: str) -> str:
     opened: list[int] = []
     closed = 0
     for mark in _MARK.finditer(text):
-        if mark["open"]:
+        if (mark["whole"] or mark["thought"]) and not opened:
+            gone.append(mark.span())
+        elif mark["open"]:
             opened.append(mark.start())
         elif mark["close"]:
             closed = mark.end()

@@ -3,6 +3,7 @@ files completely or not at all."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -10,6 +11,7 @@ import shutil
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -17,6 +19,12 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragfilter.errors import InputError, complaint
+
+COMPRESSED = {
+    b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"PK\x03\x04": "zip",
+}  # fmt: skip
+"""What compressed files begin with."""
 
 
 def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]:
@@ -30,15 +38,15 @@ def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]
 
 
 def read_text(path: Path, name: str = "") -> str:
-    """The UTF-8 text of a file, a byte order mark left out, line ends as ``\\n``.
+    """The text of a file in UTF-8, or in UTF-16 with its byte order mark; line ends as ``\\n``.
 
-    Raises InputError naming it `name`, or else its path: unreadable, or not UTF-8.
+    Raises InputError naming it `name`, or else its path: unreadable, compressed, or not UTF-8.
     """
     return "".join(_lines(path, name))
 
 
 def read_lines(path: Path, name: str = "") -> Iterator[str]:
-    """The lines of a UTF-8 file without their ends. Raises InputError like `read_text`."""
+    """The lines of a file without their ends. Raises InputError like `read_text`."""
     return (line.removesuffix("\n") for line in _lines(path, name))
 
 
@@ -59,7 +67,16 @@ def decode(content: bytes, name: str) -> str:
     return "".join(_decoded(io.BytesIO(content), name))
 
 
-def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+def _decoded(raw: Iterable[bytes], name: str) -> Iterator[str]:
+    lines = iter(raw)
+    first = next(lines, b"")
+    for begins, what in COMPRESSED.items():
+        if first.startswith(begins):
+            raise InputError(f"{name} is compressed ({what}).", remedy="Unpack it first.")
+    lines = chain([first], lines)
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = b"".join(lines).decode("utf-16", "replace")
+        lines = (line.encode() for line in io.StringIO(text, newline="\n"))
     for number, line in enumerate(lines, start=1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -90,12 +90,12 @@ def import_(
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
         )  # fmt: skip
-        output.tell(incomplete)
+        output.warn(incomplete)
     document = place.head(incomplete) | {
         "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
     if unknown and not as_json:
-        output.tell(
+        output.warn(
             f"{counted(len(unknown), 'labelled id')} not in the collection, as {unknown[0]!r}."
         )
     counts = f"{counted(len(asked), 'query')}, {counted(len(rows), 'label')}"
@@ -166,7 +166,7 @@ def export(
     with place.open("labels") as bench:
         store = bench.collection(collection)
         catalogue = store.entries()
-        output.tell(store.incomplete)
+        output.warn(store.incomplete)
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
         standing = bench.labels.standing(collection)
         asked = {text.strip() for text in people.queries.values()}
@@ -192,7 +192,7 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     with place.open("labels") as bench:
         store = bench.collection(collection)
         catalogue, incomplete = store.entries(), store.incomplete
-        output.tell(incomplete)
+        output.warn(incomplete)
         sets = query_sets.sets(bench.labels, collection, catalogue, user)
         every = bench.labels.standing(collection)
     seen = visible_labels(every, catalogue, user)

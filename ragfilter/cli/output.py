@@ -32,6 +32,8 @@ from ragfilter.text.normalise import whole
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
+log = logging.getLogger(__name__)
+
 UNUSABLE = 2
 OTHER_OUT = "Use another file with --out."
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
@@ -203,14 +205,21 @@ def tell(notice: str) -> None:
     """Write one line to standard error, unless it is empty."""
     if notice:
         _end_bar()
-        typer.echo(f"ragfilter: {notice}", err=True)
+        typer.echo(notice, err=True)
+
+
+def warn(warning: str) -> None:
+    """Log a warning, unless it is empty."""
+    if warning:
+        _end_bar()
+        log.warning("%s", warning)
 
 
 def fail(error: RagfilterError | str) -> int:
     """Write an error as one line to standard error, with the command that helps, whatever its
     message contains. Returns the exit code."""
     command = "" if isinstance(error, str) else COMMANDS.get(error.action, "")
-    tell(_ENDLESS.sub(r"\1…\2", " ".join(f"{error} {command}".split())))
+    tell(_ENDLESS.sub(r"\1…\2", " ".join(f"ragfilter: {error} {command}".split())))
     return UNUSABLE
 
 

@@ -32,6 +32,7 @@ ID = ("_id", "id", "query_id", "query-id")
 HIGHEST = 2**31 - 1
 """The highest label, which every database can hold."""
 _NTCIR = re.compile(r"^L(?=\d+$)")
+_DIGIT = re.compile(r"\d")
 _REMARK = re.compile(r"\s+#")
 
 Tell = Callable[[str], object]
@@ -58,25 +59,26 @@ def known(
 
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
-    """Query id → chunk id → label; the header is optional. A repeated label counts once, and a line
-    that begins with # is skipped, both with a warning to `tell`. A remark after the columns, which
-    begins with # too, is not read. Raises InputError, also if a chunk has two different labels for
-    a query. If TREC's second column differs (a subtopic, for example), the higher one counts."""
+    """Query id → chunk id → label; a header of names without digits is optional. A repeated label
+    counts once, and a line that begins with # is skipped, both with a warning to `tell`. A remark
+    after the columns, which begins with # too, is not read. Raises InputError, also if a chunk has
+    two different labels for a query. If TREC's second column differs (a subtopic, for example), the
+    higher one counts."""
     labels: dict[str, dict[str, int]] = {}
     seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
     differ = False
     comments: list[int] = []
-    is_first = True
+    header = last_name = ""
     for place, line in _lines(path):
         where = f"{path}, line {place}"
         if line.lstrip().startswith("#"):
             comments.append(place)
             continue
         cells = _cells(line)
-        is_header = is_first and len(cells) > 2 and _number(cells[-1]) is None
-        is_first = False
-        if is_header:
+        has_names = len(cells) > 2 and not _DIGIT.search(cells[0] + cells[-1])
+        if has_names and not header and not labels:
+            header, last_name = where, cells[-1]
             continue
         if len(cells) not in (3, 4):
             raise InputError(
@@ -90,10 +92,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
         label = int(number) if number is not None and number.is_integer() else None
         if label is None or label > HIGHEST:
             wrong = "not a whole number" if label is None else "too high"
-            raise InputError(
-                f"{where}: the score {score[:80]!r} is {wrong}.",
-                remedy="Use 0 for not relevant, 1 or more for relevant.",
-            )
+            raise _no_grade(where, score, wrong)
         label = max(label, 0)
         known = labels.setdefault(query_id, {})
         before = known.get(chunk_id, label)
@@ -107,6 +106,8 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             differ = differ or before != label
         known[chunk_id] = max(label, before)
         seconds[query_id, chunk_id] = second
+    if header and not labels and last_name != "score":
+        raise _no_grade(header, last_name, "not a whole number")
     if repeated:
         tell(
             f"{path} repeats {counted(len(repeated), 'label')}, the first in line {repeated[0]}; "
@@ -118,6 +119,13 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             f"{comments[0]}; they are skipped as comments"
         )
     return labels
+
+
+def _no_grade(where: str, score: str, wrong: str) -> InputError:
+    return InputError(
+        f"{where}: the score {score[:80]!r} is {wrong}.",
+        remedy="Use 0 for not relevant, 1 or more for relevant.",
+    )
 
 
 def _cells(line: str) -> list[str]:

@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -146,6 +146,12 @@ def _folder(
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
     if not any(loaders.values()):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
+    if asked := _questions_and_labels(files):
+        log.warning(
+            "%s: questions and labels are skipped: %s. Import them as a query set: `labels import`",
+            source, ", ".join(asked),
+        )  # fmt: skip
+    loaders = {name: loader for name, loader in loaders.items() if name not in asked}
     descriptions, known = load_together(files, reading, progress)
     left = {name: loader for name, loader in loaders.items() if name not in known}
     others = [name for name, loader in left.items() if loader is None]
@@ -161,6 +167,14 @@ def _folder(
         if loader is not None and loader is not load_openapi:
             yield from _usable(loader, files[name], name, reading)
     yield from descriptions
+
+
+def _questions_and_labels(names: Collection[str]) -> list[str]:
+    """The files beside a corpus.jsonl that hold the questions and labels of a BEIR data set."""
+    ending = "corpus.jsonl"
+    beside = [name.removesuffix(ending) for name in names if f"/{name}".endswith(f"/{ending}")]
+    begins = tuple(f"{root}{kind}" for root in beside for kind in ("queries.", "qrels"))
+    return [name for name in names if name.startswith(begins)]
 
 
 def _files(folder: Path) -> Iterator[Path]:

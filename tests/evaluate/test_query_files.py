@@ -109,6 +109,18 @@ def test_public_forms_of_qrels(
     assert query_files.read_qrels(path) == expected
 
 
+@pytest.mark.parametrize(
+    "text", ["q1\ta\tyes\n", "q1 0 a relevant\n", "q1\ta\tyes\nq1\tb\t1\n", "cat\tdoc\tyes\n"]
+)
+def test_a_first_line_is_a_header_only_if_it_names_columns(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=r"line 1: the score '(yes|relevant)' is not a whole"):
+        query_files.read_qrels(path)
+    path.write_text("query-id\tcorpus-id\tscore\n", "utf-8")
+    assert query_files.read_qrels(path) == {}
+
+
 def test_comments_in_qrels_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "qrels.txt"
     path.write_text("  # judged by hand\nq1 0 a 1 # sure\n#q1 0 b 1\n\t#\n", "utf-8")
@@ -150,7 +162,7 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         ("\n", QRELS, "queries.jsonl contains no questions"),
         ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
         (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
-        (QUERIES, "q1 0 a 1 x\nq1 0 a 1 2\n", "qrels.tsv, line 2 has 5 columns."),
+        (QUERIES, "q1 0 a 1 x\nq1 0 a 1 2\n", "qrels.tsv, line 1 has 5 columns."),
         (QUERIES, "q1 a # 2 or 3\n", "qrels.tsv, line 1 has 6 columns."),
         (QUERIES, "q1 a 1\nq1 a high # 1\n", "qrels.tsv, line 2: the score 'high'"),
         (QUERIES, "q1,a,1\n", "qrels.tsv, line 1 has 1 column."),

@@ -206,6 +206,20 @@ def test_a_folder_is_read_in_order_and_below(
     assert f"{tmp_path}: 1 file of another kind is skipped: image.png" in caplog.text
 
 
+def test_the_corpus_of_a_beir_folder_is_indexed_without_its_questions(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for folder in (tmp_path, tmp_path / "nested"):
+        written(folder, "corpus.jsonl", f'{{"_id": "{folder.name}", "text": "Owls."}}')
+        written(folder, "queries.jsonl", '{"_id": "1", "text": "Owls?"}')
+        written(folder / "qrels", "test.txt", "1 0 1 1")
+    assert len(read(tmp_path)) == 2
+    assert (
+        "questions and labels are skipped: queries.jsonl, nested/queries.jsonl, "
+        "nested/qrels/test.txt, qrels/test.txt. Import them as a query set: `labels import`"
+    ) in caplog.text
+
+
 @pytest.mark.parametrize("name", ["nothing.jsonl", "demo2", "file.docx", "empty"])
 def test_a_source_that_cannot_be_read_is_told_with_what_can(tmp_path: Path, name: str) -> None:
     written(tmp_path, "file.docx", "PK")

@@ -13,7 +13,7 @@ import typer
 
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, Viewing, refuse_beside, refuse_without
-from ragfilter.cli.output import show, tell
+from ragfilter.cli.output import show, warn
 from ragfilter.cli.rules.select import (
     FOUND,
     Saved,
@@ -174,7 +174,7 @@ def run_expectations(
         missing = sorted(named.difference(in_file))
         known = dict.fromkeys(missing) | {i: chunk.rule for i, chunk in in_file.items()}
         if missing:
-            tell(
+            warn(
                 f"{rules_file} has no line for {counted(len(missing), 'chunk')}, such as "
                 f"{missing[0]}: treated as having no rule."
             )
@@ -184,7 +184,7 @@ def run_expectations(
             store = bench.collection(place.collection)
             chunks = store.entries()
             incomplete = store.incomplete
-        tell(incomplete)
+        warn(incomplete)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
     outcome = check_rules(expectations, known)
     document = asdict(outcome) | {"incomplete": incomplete}

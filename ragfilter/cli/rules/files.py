@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, Viewing
-from ragfilter.cli.output import show, tell, write
+from ragfilter.cli.output import show, warn, write
 from ragfilter.cli.rules.select import FOUND, Saving, Where, rules, select_rules
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import FileChange, ImportPlan
@@ -77,7 +77,7 @@ def import_(
         # A hidden chunk is refused like one that does not exist, and never pruned.
         stored = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
         plan = rule_files.plan(file, stored, with_doubts=with_doubts, prune=prune)
-        tell(incomplete)
+        warn(incomplete)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
     document: dict[str, Any] = place.head(incomplete) | {

@@ -12,7 +12,7 @@ from ragfilter.cli.access import backends
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import QueryOptions
 from ragfilter.cli.options import MOST, Filtering, Json, Place, text_argument
-from ragfilter.cli.output import progress, show, table, tell
+from ragfilter.cli.output import progress, show, table, warn
 from ragfilter.cli.rules.select import Where, list_chunks, rules, select_ids
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, rule_matrix
@@ -60,7 +60,7 @@ def list_(
         listing = list_chunks(user, bench, place.collection, harm).find(RuleFilter())
         rows = [row for row in listing if row.id in wanted]
         incomplete = store.incomplete
-    tell(incomplete)
+    warn(incomplete)
     by_rule = {row.rule: row for row in measured.rules} if measured else {}
     crowding = {row.chunk_id: row for row in measured.crowding} if measured else {}
     documents, body = [], []

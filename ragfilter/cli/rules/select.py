@@ -22,7 +22,7 @@ from ragfilter.cli.access import backends
 from ragfilter.cli.app import make_group
 from ragfilter.cli.labelled import QueryOptions
 from ragfilter.cli.options import DryRun, Filtering, Place, Viewing, text_argument, text_option
-from ragfilter.cli.output import progress, tell
+from ragfilter.cli.output import progress, tell, warn
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
@@ -155,7 +155,7 @@ def select(
     store = bench.collection(collection)
     store.check_not_empty()
     chunks = store.chunks(select_ids(bench, collection, where, user)[:limit])
-    tell(store.incomplete)
+    warn(store.incomplete)
     return Selection(tuple(chunks.values()), store.incomplete)
 
 
