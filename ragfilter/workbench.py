@@ -30,7 +30,7 @@ from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.cache import FOLDER, DiskCache
+from ragfilter.stores.cache import open_cache
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
@@ -93,7 +93,7 @@ class Workbench:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
-                texts = DiskCache(workspace.path / FOLDER, deployment.cache_mb)
+                texts = open_cache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""
             bench = cls(
@@ -189,7 +189,7 @@ class Workbench:
         """The stores that hold the collections."""
         from ragfilter.stores.foreign import Stores
 
-        return self._once(Stores, partial(Stores, self.workspace), close=True)
+        return self.once(Stores, partial(Stores, self.workspace), close=True)
 
     def embedder_of(self, name: str) -> NamedEmbedder:
         """The embedding model for a collection: the one it was opened or made with. A model that
@@ -218,7 +218,7 @@ class Workbench:
         if model in ("", self.embedder.name):
             return self.embedder
         make = partial(make_embedder, model, self.deployment, self._closing)
-        return self._once((make_embedder, model), make)
+        return self.once((make_embedder, model), make)
 
     def collection(self, name: str) -> StoredCollection:
         """The collection called `name`.
@@ -250,7 +250,7 @@ class Workbench:
 
         collection = self.collection(name)
         make = partial(version_seen, self.workspace, collection, user)
-        return self._once((version_seen, name, collection.version, user), make)
+        return self.once((version_seen, name, collection.version, user), make)
 
     def reranker(self, quality: Quality) -> Reranker:
         """The reranker that the settings ask for, made once; a cross-encoder is loaded.
@@ -260,7 +260,7 @@ class Workbench:
         from ragfilter.models.rerankers import CrossEncoderReranker
 
         key = (Reranker, reranker_key(quality), quality.reranker_batch, quality.reranker_timeout_ms)
-        model = self._once(key, partial(self._make_reranker, quality))
+        model = self.once(key, partial(self._make_reranker, quality))
         if isinstance(model, CrossEncoderReranker):
             # Now, since loading may take longer than scoring is given.
             model.model()
@@ -312,9 +312,9 @@ class Workbench:
 
     def _open_book(self, book: Callable[[str], Part]) -> Part:
         """A book of the workspace's database, opened once."""
-        return self._once(book, partial(book, self.workspace.database_url), close=True)
+        return self.once(book, partial(book, self.workspace.database_url), close=True)
 
-    def _once(self, key: object, make: Callable[[], Part], *, close: bool = False) -> Part:
+    def once(self, key: object, make: Callable[[], Part], *, close: bool = False) -> Part:
         """The part with this key, made when it is first needed; with `close`, closed at last."""
         with self._making:
             if key not in self._made:

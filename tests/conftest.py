@@ -258,7 +258,7 @@ from ragfilter.workbench import Workbench, read_deployment
 
 sentences.QUIET_S = 0.0
 with Workbench.open(read_deployment()) as bench:
-    ahead = sentences.Preparation(bench, Sentences(bench.workspace.path), lambda: False)
+    ahead = sentences.Preparation(bench, Sentences(bench.workspace), lambda: False)
     while ahead.step():
         pass
 """

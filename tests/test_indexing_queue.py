@@ -8,14 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from waiting import PROCESS_S
 
 from ragfilter.cli import main
 from ragfilter.indexing.order import Order, Refusal
-from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker
+from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker, queue_of
 from ragfilter.library.workspace import open_workspace
 from ragfilter.text.numbers import Pace, time_left
 from ragfilter.workbench import Workbench
@@ -52,7 +54,7 @@ def test_an_order_is_carried_out_and_what_is_left_out_is_listed(
 ) -> None:
     source = records(tmp_path / "a.jsonl", 3)
     source.write_text(source.read_text() + "nonsense\n")
-    queue = Queue(bench.workspace.path)
+    queue = queue_of(bench)
     assert not queue.attended
     job = queue.put(Order("mine", str(source), lenient=True))
     Worker(bench).start()
@@ -65,11 +67,12 @@ def test_an_order_is_carried_out_and_what_is_left_out_is_listed(
     queue.remove(job.id)
     assert queue.jobs() == ()
     bench.close()
-    assert not queue.attended
+    with open_workspace(bench.workspace.path) as again:
+        assert not queue_of(again).attended
 
 
 def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
-    queue = Queue(bench.workspace.path)
+    queue = queue_of(bench)
     bad = queue.put(Order("mine", str(tmp_path / "nothing.txt")))
     other = queue.put(Order("mine", "demo", embedder="another-model"))
     Worker(bench).start()
@@ -82,15 +85,17 @@ def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
 
 def test_a_file_whose_name_is_no_text_stays_ordered_and_told(tmp_path: Path) -> None:
     order = Order("mine", "x\udcff.txt")
-    job = Queue(tmp_path).put(order)
+    queue = Queue(f"sqlite:///{tmp_path / 'a.db'}", tmp_path)
+    job = queue.put(order)
     done = Standing("done", refused=(Refusal("x\udcff.txt, line 1: not UTF-8 at byte 1."),))
-    Queue(tmp_path).tell(job.id, done)
-    assert Queue(tmp_path).jobs() == (IndexJob(job.id, order, done),)
+    queue.tell(job.id, done)
+    assert queue.jobs() == (IndexJob(job.id, order, done),)
+    queue.close()
 
 
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:
     source = records(tmp_path / "a.jsonl", 320)
-    queue = Queue(bench.workspace.path)
+    queue = queue_of(bench)
     job = queue.put(Order("mine", str(source)))
     Worker(bench).start()
     until(queue, job, lambda standing: standing.done >= 64)
@@ -108,7 +113,7 @@ def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) 
 def test_an_order_that_is_removed_while_it_runs_is_stopped(
     bench: Workbench, tmp_path: Path
 ) -> None:
-    queue = Queue(bench.workspace.path)
+    queue = queue_of(bench)
     job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
     Worker(bench).start()
     until(queue, job, lambda standing: standing.done >= 64)
@@ -116,23 +121,40 @@ def test_an_order_that_is_removed_while_it_runs_is_stopped(
     other = queue.put(Order("other", str(records(tmp_path / "b.jsonl", 2))))
     until(queue, other, lambda standing: standing.state == "done")
     assert list(bench) == ["other"]
-    assert {path.name for path in queue.folder.glob("*.json")} == {
-        f"{other.id}.json", f"{other.id}.order.json"
-    }  # fmt: skip
+    assert [each.id for each in queue.jobs()] == [other.id]
 
 
-def test_what_a_dead_process_left_half_done_is_stopped(bench: Workbench) -> None:
-    queue = Queue(bench.workspace.path)
-    job = queue.put(Order("mine", "demo"))
-    queue.tell(job.id, Standing("running", done=3, total=9))
+@pytest.mark.parametrize(("tries", "ends"), [(1, "done"), (3, "failed")])
+def test_what_a_dead_process_left_half_done_goes_on_a_few_times(
+    bench: Workbench, tmp_path: Path, tries: int, ends: str
+) -> None:
+    queue = queue_of(bench)
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 2))))
+    for _ in range(tries):
+        assert queue.take(queue.enlist()) == replace(job, standing=Standing("running"))
+        assert queue.take(0) is None
+        with queue._writing() as connection:
+            connection.execute(sa.text("UPDATE index_workers SET seen = seen - 16"))
     Worker(bench).start()
-    found = queue.job(job.id)
-    assert found is not None
-    assert (found.standing.state, found.standing.done) == ("stopped", 3)
+    assert until(queue, job, lambda standing: not standing.open).state == ends
+
+
+def test_what_is_under_way_at_the_end_waits_for_the_next_start(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    queue = queue_of(bench)
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
+    Worker(bench).start()
+    until(queue, job, lambda standing: standing.done >= 64)
+    bench.close()
+    with open_workspace(bench.workspace.path) as again:
+        Worker(again).start()
+        report = until(queue_of(again), job, lambda at: not at.open).result().report
+    assert report.embedded <= 3200 - 64
 
 
 def test_one_of_two_workers_works(bench: Workbench, tmp_path: Path) -> None:
-    queue = Queue(bench.workspace.path)
+    queue = queue_of(bench)
     Worker(bench).start()
     Worker(bench).start()
     job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 2))))
@@ -142,7 +164,7 @@ def test_one_of_two_workers_works(bench: Workbench, tmp_path: Path) -> None:
 def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(
     bench: Workbench, tmp_path: Path
 ) -> None:
-    queue = Queue(bench.workspace.path)
+    queue = queue_of(bench)
     inside = bench.workspace.path / "uploads" / "x"
     inside.mkdir(parents=True)
     for source in (inside, tmp_path / "mine"):
@@ -153,7 +175,7 @@ def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(
 
 
 def test_uploads_of_a_closed_tab_are_removed_a_day_later(bench: Workbench) -> None:
-    queue = Queue(bench.workspace.path)
+    queue = queue_of(bench)
     folders = [bench.workspace.path / "uploads" / name for name in ("ordered", "new", "old")]
     for folder in folders:
         folder.mkdir(parents=True)
@@ -186,7 +208,7 @@ def test_the_command_line_indexes_while_the_app_runs(
     assert json.loads(made.stdout)["total"] == 3
     assert "The app has the workspace open. It indexes for this command." in made.stderr
     assert bench.collection("mine").count() == 3
-    assert Queue(bench.workspace.path).jobs() == ()
+    assert queue_of(bench).jobs() == ()
     source.write_text("nonsense\n")
     bad = run()
     assert (bad.returncode, "a.jsonl, line 1" in bad.stderr) == (2, True)

@@ -55,7 +55,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ragfilter.indexing.sentences, "QUIET_S", 0)
-    sentences = Sentences(bench.workspace.path)
+    sentences = Sentences(bench.workspace)
     index(bench, a=TROLLS, b=CAVES)
     prepare(bench, sentences)
     assert known(sentences, TROLLS, CAVES) == [2, 2]
@@ -81,15 +81,15 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
 
 
 def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Workbench) -> None:
-    assert not Preparation(bench, Sentences(bench.workspace.path), lambda: True).step()
-    assert not Preparation(bench, Sentences(bench.workspace.path), lambda: False).step()
+    assert not Preparation(bench, Sentences(bench.workspace), lambda: True).step()
+    assert not Preparation(bench, Sentences(bench.workspace), lambda: False).step()
 
 
 def test_a_damaged_file_stores_nothing_and_says_so_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    bench: Workbench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / FILE).write_bytes(b"nonsense" * 999)
-    sentences = Sentences(tmp_path)
+    (bench.workspace.path / FILE).write_bytes(b"nonsense" * 999)
+    sentences = Sentences(bench.workspace)
     with caplog.at_level(logging.WARNING):
         sentences.put("mine", "model", ["a"], np.ones((1, 4), np.float32))
         assert sentences.find("model", ["a"]) == {}

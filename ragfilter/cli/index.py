@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +23,8 @@ from ragfilter.text.numbers import chunks, counted
 
 if TYPE_CHECKING:
     from ragfilter.indexing.order import Done, Order, Watch
+    from ragfilter.indexing.queue import Queue
+    from ragfilter.settings.deployment import Deployment
 
 log = logging.getLogger(__name__)
 
@@ -147,16 +150,22 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
 
     Returns None if that process accepts no jobs.
     """
-    from dataclasses import replace
-
     from ragfilter.indexing.queue import Queue
-    from ragfilter.ingest.load import DEMOS
+    from ragfilter.stores.workspace import database_of
     from ragfilter.workbench import read_deployment
 
     deployment = read_deployment(data_dir=data_dir)
-    queue = Queue(Path(deployment.data_dir).expanduser().resolve())
-    if not queue.attended:
-        return None
+    folder = Path(deployment.data_dir).expanduser().resolve()
+    url = database_of(folder, deployment.database_url, deployment.address)
+    with closing(Queue(url, folder)) as queue:
+        return _waited(queue, order, deployment, progress) if queue.attended else None
+
+
+def _waited(queue: Queue, order: Order, deployment: Deployment, progress: _Progress) -> Done:
+    from dataclasses import replace
+
+    from ragfilter.ingest.load import DEMOS
+
     source = order.source
     if source and source not in DEMOS:
         # The app may have another working directory.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
+    from ragfilter.settings.deployment import Deployment
     from ragfilter.workbench import Workbench
 
 
@@ -66,10 +68,10 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
 
     deployment = read_deployment(data_dir=context.params.get("data_dir"))
     judge_prompts.use_folder(prompt_folder(deployment))
-    return value and file_of(value, deployment.data_dir)
+    return value and file_of(value, deployment)
 
 
-def file_of(value: Path, workspace: Path) -> Path:
+def file_of(value: Path, deployment: Deployment) -> Path:
     """The settings file that `value` names: itself, or that of settings saved in the workspace.
     Raises InputError, SettingsError: there are none."""
     try:
@@ -77,7 +79,10 @@ def file_of(value: Path, workspace: Path) -> Path:
             return value
     except OSError:  # a name too long for a file, which the reader reports
         return value
-    return saved.find(workspace, whole(str(value)))
+    from ragfilter.stores.workspace import text_files
+
+    with closing(text_files(deployment.data_dir, deployment.address)) as files:
+        return saved.find(files, whole(str(value)))
 
 
 ConfigFile = Annotated[

@@ -136,7 +136,7 @@ def compared_settings(against: str, bench: Workbench) -> Called:
         return Called(f"run {run.id}", run.plan.profile, settings_of(run))
     profile, file = (against, None) if against in PROFILES else (None, Path(against))
     try:
-        file = file and file_of(file, bench.deployment.data_dir)
+        file = file and file_of(file, bench.deployment)
     except SettingsError as error:
         raise SettingsError(
             f"There is no profile {against!r}. {error.message}",

@@ -11,6 +11,7 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, Json
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
+from ragfilter.text.urls import shown
 
 group = make_group("workspace", "Copy the workspace to another place.")
 
@@ -49,12 +50,13 @@ def cache(
     as_json: Json = False,
 ) -> None:
     """Show the size of the LLM answer cache. Works while the app is running."""
-    from ragfilter.stores.cache import FOLDER, MB, DiskCache
+    from ragfilter.stores.cache import FOLDER, MB, open_cache
     from ragfilter.workbench import read_deployment
 
     deployment = read_deployment(data_dir=data_dir)
-    path, limit_mb = deployment.data_dir.expanduser() / FOLDER, deployment.cache_mb
-    answers = DiskCache(path, limit_mb)
+    folder, limit_mb = deployment.data_dir.expanduser(), deployment.cache_mb
+    path = shown(deployment.address) if deployment.address else folder / FOLDER
+    answers = open_cache(folder, deployment.address, limit_mb)
     try:
         if clear:
             answers.clear()

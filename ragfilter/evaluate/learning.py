@@ -35,7 +35,7 @@ from ragfilter.layers.strategies.calibrated import SHARES, labels_for
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.report.summary import NO_BUDGET
-from ragfilter.settings.learned import FEATURES, Calibration, Split
+from ragfilter.settings.learned import FEATURES, LEAST, Calibration, Split
 from ragfilter.settings.schema import Settings
 
 DEPTH = 50
@@ -302,9 +302,6 @@ def _short(value: Any) -> float:
     """Four significant digits, to keep the file readable."""
     return float(f"{value:.4g}")
 
-
-LEAST = 10
-"""With fewer labelled queries, nothing is learned."""
 
 Examples = Mapping[Settings, Sequence[TrainingExample]]
 """The cutoff's input for every query, for each of several settings."""

@@ -1,54 +1,68 @@
-"""Orders that wait in the workspace folder, and the worker that carries them out, one after the
-other, in the process that has the folder open.
+"""Orders that wait in the workspace's database, and the workers that carry them out: one in every
+process that has the workspace open as the app.
 
-Source: docs/decisions/0015-indexing-waits-in-a-queue.md. An order is a file, and so is its
-progress. Both are always replaced as a whole. So you can leave the page that gave an order, and the
-command line can give one while the app runs.
-
-    queue/ID.order.json     what is to be done
-    queue/ID.json           the progress, once it was started
-    queue/ID.stop           a request to stop it
-    queue/.worker.lock      held by the process that carries out the orders
+Source: docs/decisions/0015-indexing-waits-in-a-queue.md. You can leave the page that gave an order,
+and the command line can give one while the app runs. An order goes to one worker. A worker that is
+not heard of any more has ended, and another goes on with what it was doing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import shutil
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Any, Literal, TypeVar
+from zipfile import ZipFile
 
 from pydantic import TypeAdapter
 
-from ragfilter.errors import Action, RagfilterError, StoreError
+from ragfilter.basics import database
+from ragfilter.basics.database import TEXT, WHOLE
+from ragfilter.basics.extras import extra
+from ragfilter.errors import Action, RagfilterError, WorkspaceLocked
 from ragfilter.indexing.order import PHASES, Done, Order, Refusal, Watch, carry_out
 from ragfilter.protocols import Progress
 from ragfilter.stores.report import IndexReport
-from ragfilter.stores.workspace import lock_file, taken
 from ragfilter.text.numbers import Pace
 from ragfilter.workbench import Workbench
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+with extra("chroma"):
+    import sqlalchemy as sa
 
 log = logging.getLogger(__name__)
 
 State = Literal["waiting", "running", "stopped", "failed", "done"]
-ORDER, STANDING, STOP = ".order.json", ".json", ".stop"
-FOLDER, UPLOADS = "queue", "uploads"
+UPLOADS = "uploads"
 UNUSED_S = 24 * 3600
 """How long uploads wait for an order."""
 LOOK_S = 0.5
 """How often new orders are looked for."""
 TELL_S = 0.25
 """How often progress is written."""
+BEAT_S = 5.0
+"""How often a worker says that it is there."""
+LOST_S = 15.0
+"""After how long without that it is not."""
+MOST_TRIES = 3
+"""How many workers may end over one order."""
+
+_jobs = database.table(
+    "index_jobs", given=TEXT, standing=TEXT, state=TEXT, stop=WHOLE, worker=WHOLE, tries=WHOLE,
+    parcel=sa.LargeBinary(),
+)  # fmt: skip
+_workers = database.table("index_workers", seen=sa.Float(53))
+NOW = {
+    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "extract(epoch FROM clock_timestamp())",
+}
+"""The database's own clock, in seconds: workers on several machines go by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,127 +103,195 @@ class Standing:
 class IndexJob:
     """An order in the queue. Ids ascend in the order in which they were given."""
 
-    id: str
+    id: int
     order: Order
     standing: Standing = field(default_factory=Standing)
 
 
 T = TypeVar("T")
 _ORDER, _STANDING = TypeAdapter(Order), TypeAdapter(Standing)
+KILLED = Standing(
+    "failed",
+    message=f"The process that indexed ended {MOST_TRIES} times.",
+    remedy="Its log, or that of the machine, says why. Memory may be short.",
+)
 
 
-class Queue:
-    """The orders of the workspace at `folder`. Any process may use it; raises StoreError."""
+class Queue(database.Book):
+    """The orders of a workspace. Any process may use it. Uploads are in a folder of `folder`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.workspace = folder
-        self.folder = folder / FOLDER
-        with _told(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+    what = "indexing queue"
+    called = "The indexing queue"
+    tables = (_jobs, _workers)
+
+    def __init__(self, url: str, folder: Path) -> None:
+        super().__init__(url)
+        self.uploads = folder / UPLOADS
+        clock = sa.literal_column(NOW[self._engine.dialect.name], sa.Float())
+        self._now = clock
+        self._lost = clock - LOST_S
 
     def put(self, order: Order) -> IndexJob:
-        """Give an order."""
-        job = IndexJob(f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", order)
-        self._write(job.id, ORDER, order)
-        return job
+        """Give an order. Of one that is temporary, the files go with it to whichever machine."""
+        elsewhere = order.temporary and self._engine.dialect.name == "postgresql"
+        row = {
+            "given": _json(order), "standing": _json(Standing()), "state": "waiting", "stop": 0,
+            "worker": 0, "tries": 0, "parcel": _packed(Path(order.source)) if elsewhere else b"",
+        }  # fmt: skip
+        with self._writing() as connection:
+            number: int = connection.execute(
+                _jobs.insert().values(row).returning(_jobs.c.id)
+            ).scalar_one()
+        return IndexJob(number, order)
 
     def jobs(self) -> tuple[IndexJob, ...]:
         """Every order, oldest first."""
-        names = sorted(path.name for path in self.folder.glob(f"*{ORDER}"))
-        every = (self.job(name.removesuffix(ORDER)) for name in names)
-        return tuple(job for job in every if job is not None)
+        query = sa.select(_jobs.c.id, _jobs.c.given, _jobs.c.standing).order_by(_jobs.c.id)
+        return tuple(IndexJob(i, *_parsed(*row)) for i, *row in self._read(query))
 
-    def job(self, job_id: str) -> IndexJob | None:
-        """An order, None if it was removed or cannot be read."""
-        order = self._read(job_id, ORDER, _ORDER)
-        if order is None:
-            return None
-        return IndexJob(job_id, order, self._read(job_id, STANDING, _STANDING) or Standing())
+    def job(self, job_id: int) -> IndexJob | None:
+        """An order, None if it was removed."""
+        query = sa.select(_jobs.c.given, _jobs.c.standing).where(_jobs.c.id == job_id)
+        return next((IndexJob(job_id, *_parsed(*row)) for row in self._read(query)), None)
 
-    def stop(self, job_id: str) -> None:
+    def moved(self) -> tuple[tuple[int, str], ...]:
+        """Changes whenever an order is given, begun, ended or removed."""
+        query = sa.select(_jobs.c.id, _jobs.c.state).order_by(_jobs.c.id)
+        return tuple((i, state) for i, state in self._read(query))
+
+    def stop(self, job_id: int) -> None:
         """Ask that an order be stopped; one that waits is stopped at once."""
-        with _told(self.folder):
-            (self.folder / f"{job_id}{STOP}").touch()
-        job = self.job(job_id)
-        if job is not None and job.standing.state == "waiting":
-            self.tell(job_id, Standing("stopped"))
+        this = _jobs.c.id == job_id
+        with self._writing() as connection:
+            connection.execute(_jobs.update().where(this).values(stop=1))
+            waiting = this & (_jobs.c.state == "waiting")
+            connection.execute(_jobs.update().where(waiting).values(_row(Standing("stopped"))))
 
-    def is_to_stop(self, job_id: str) -> bool:
-        """Whether an order is to be stopped, or was removed."""
-        given, stop = (self.folder / f"{job_id}{suffix}" for suffix in (ORDER, STOP))
-        return stop.exists() or not given.exists()
-
-    def go_on(self, job_id: str) -> None:
+    def go_on(self, job_id: int) -> None:
         """Let an order that was stopped or failed wait again; what is embedded is kept."""
-        with _told(self.folder):
-            (self.folder / f"{job_id}{STOP}").unlink(missing_ok=True)
-        self.tell(job_id, Standing())
+        with self._writing() as connection:
+            again = {**_row(Standing()), "stop": 0, "tries": 0}
+            connection.execute(_jobs.update().where(_jobs.c.id == job_id).values(again))
 
-    def remove(self, job_id: str) -> None:
+    def remove(self, job_id: int) -> None:
         """Forget an order, with its temporary source."""
         job = self.job(job_id)
-        with _told(self.folder):
-            for suffix in (ORDER, STOP, STANDING):
-                (self.folder / f"{job_id}{suffix}").unlink(missing_ok=True)
+        with self._writing() as connection:
+            connection.execute(_jobs.delete().where(_jobs.c.id == job_id))
         if job is not None:
             self.clear(job.order)
 
     def clear(self, order: Order) -> None:
         """Remove the source of an order that is temporary, which lies among the uploads."""
         source = Path(order.source)
-        if order.temporary and source.parent == self.workspace / UPLOADS:
+        if order.temporary and source.parent == self.uploads:
             shutil.rmtree(source, ignore_errors=True)
 
     def sweep(self) -> None:
         """Remove uploads that nobody ordered to be indexed within a day: their tab was closed."""
         ordered = {Path(job.order.source).name for job in self.jobs()}
-        for folder in (self.workspace / UPLOADS).glob("*"):
+        for folder in self.uploads.glob("*"):
             with contextlib.suppress(FileNotFoundError):
                 if folder.name not in ordered and time.time() - folder.stat().st_mtime > UNUSED_S:
                     shutil.rmtree(folder, ignore_errors=True)
 
-    def tell(self, job_id: str, standing: Standing) -> None:
-        """Write where an order stands, unless it was removed."""
-        if (self.folder / f"{job_id}{ORDER}").exists():
-            self._write(job_id, STANDING, standing)
-
-    def worker_lock(self) -> BaseFileLock:
-        """The lock of whoever carries the orders out."""
-        return lock_file(self.folder / ".worker.lock")
-
     @property
     def attended(self) -> bool:
         """Whether some process carries the orders out."""
-        lock = self.worker_lock()
-        if not taken(lock):
-            return True
-        lock.release()
-        return False
+        return bool(self._read(sa.select(_workers.c.id).where(_workers.c.seen >= self._lost)))
 
-    def _read(self, job_id: str, suffix: str, kind: TypeAdapter[T]) -> T | None:
-        try:
-            text = (self.folder / f"{job_id}{suffix}").read_bytes()
-            # Not by pydantic alone: it refuses halves of characters, which a file's name may hold.
-            return kind.validate_python(json.loads(text))
-        except (OSError, ValueError):
+    def enlist(self) -> int:
+        """Begin as a worker. Returns its number."""
+        with self._writing() as connection:
+            connection.execute(_workers.delete().where(_workers.c.seen < self._lost))
+            new = _workers.insert().values(seen=self._now).returning(_workers.c.id)
+            number: int = connection.execute(new).scalar_one()
+            return number
+
+    def beat(self, worker: int) -> None:
+        """Say that a worker is there."""
+        with self._writing() as connection:
+            this = _workers.c.id == worker
+            connection.execute(_workers.update().where(this).values(seen=self._now))
+
+    def leave(self, worker: int) -> None:
+        """End as a worker. What it was doing waits for another."""
+        with self._writing() as connection:
+            connection.execute(_workers.delete().where(_workers.c.id == worker))
+
+    def is_first(self, worker: int) -> bool:
+        """Whether no other worker has been there for longer."""
+        there = sa.select(sa.func.min(_workers.c.id)).where(_workers.c.seen >= self._lost)
+        return bool(self._read(there)[0][0] == worker)
+
+    def take(self, worker: int) -> IndexJob | None:
+        """The next order, for this worker alone; None if none waits."""
+        heard = sa.select(_workers.c.id).where(_workers.c.seen >= self._lost)
+        orphaned = (_jobs.c.state == "running") & _jobs.c.worker.not_in(heard)
+        free = (_jobs.c.state == "waiting") | orphaned
+        first = sa.select(_jobs.c.id, _jobs.c.tries).where(free).order_by(_jobs.c.id).limit(1)
+        if not self._read(first):
             return None
+        with self._writing() as connection:
+            found = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
+            if found is None:
+                return None
+            this = (_jobs.c.id == found.id) & free
+            begun = Standing("running") if found.tries < MOST_TRIES else KILLED
+            mine = {**_row(begun), "worker": worker, "tries": found.tries + 1}
+            done = connection.execute(_jobs.update().where(this).values(mine))
+            if not done.rowcount or not begun.open:
+                return None
+        return self.job(found.id)
 
-    def _write(self, job_id: str, suffix: str, value: Order | Standing) -> None:
-        fresh = self.folder / f"{job_id}{suffix}.new"
-        with _told(self.folder):
-            fresh.write_text(json.dumps(asdict(value)), encoding="utf-8")
-            fresh.replace(self.folder / f"{job_id}{suffix}")
+    def unpack(self, job: IndexJob) -> None:
+        """Have the files of an order on this machine, if they came with it."""
+        source = Path(job.order.source)
+        ((parcel,),) = self._read(sa.select(_jobs.c.parcel).where(_jobs.c.id == job.id))
+        if parcel and not source.exists():
+            ZipFile(io.BytesIO(parcel)).extractall(source)
+
+    def tell(self, job_id: int, standing: Standing, worker: int | None = None) -> bool:
+        """Write where an order stands. Returns whether `worker` is to go on: not if the order was
+        stopped, removed or taken over."""
+        this = _jobs.c.id == job_id
+        if worker is not None:
+            this &= _jobs.c.worker == worker
+        with self._writing() as connection:
+            told = _jobs.update().where(this).values(_row(standing)).returning(_jobs.c.stop)
+            stop: int | None = connection.execute(told).scalar_one_or_none()
+        return stop == 0
 
 
-@contextlib.contextmanager
-def _told(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"{folder} cannot be written: {error.strerror}.",
-            remedy="Free up disk space or check the folder's permissions.",
-        ) from None
+def queue_of(bench: Workbench) -> Queue:
+    """The queue of an open workspace. Raises StoreError."""
+    return bench.once(
+        Queue, lambda: Queue(bench.workspace.database_url, bench.workspace.path), close=True
+    )
+
+
+def _json(value: Order | Standing) -> str:
+    return json.dumps(asdict(value))
+
+
+def _row(standing: Standing) -> dict[str, Any]:
+    return {"standing": _json(standing), "state": standing.state}
+
+
+def _parsed(order: str, standing: str) -> tuple[Order, Standing]:
+    # Not by pydantic alone: it refuses halves of characters, which a file's name may hold.
+    return (
+        _ORDER.validate_python(json.loads(order)), _STANDING.validate_python(json.loads(standing))
+    )  # fmt: skip
+
+
+def _packed(folder: Path) -> bytes:
+    """The files of a folder as a zip."""
+    packed = io.BytesIO()
+    with ZipFile(packed, "w") as archive:
+        for file in sorted(folder.rglob("*")):
+            archive.write(file, file.relative_to(folder))
+    return packed.getvalue()
 
 
 class OrderStopped(Exception):
@@ -217,67 +299,68 @@ class OrderStopped(Exception):
 
 
 class Worker:
-    """Works for as long as `bench` is open. Of several, one works and the others stand by.
-    `meanwhile` is called while no order waits, and returns whether it has done something."""
+    """Works for as long as `bench` is open. `meanwhile` is called while no order waits, in one of
+    all workers, and returns whether it has done something."""
 
     def __init__(self, bench: Workbench, meanwhile: Callable[[], bool] = lambda: False) -> None:
         self._bench = bench
         self._meanwhile = meanwhile
-        self._queue = Queue(bench.workspace.path)
-        self._lock = self._queue.worker_lock()
+        self._queue = queue_of(bench)
+        self._number = 0
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ragfilter-worker", daemon=True)
+        self._threads = [
+            threading.Thread(target=work, name="ragfilter-worker", daemon=True)
+            for work in (self._run, self._beat)
+        ]
 
     def start(self) -> None:
         """Begin. The bench, when it is closed, waits until the present order has stopped."""
         self._bench.before_closing(self.close)
-        if self._stand_by():
-            self._queue.sweep()
-        self._thread.start()
+        self._queue.sweep()
+        self._number = self._queue.enlist()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
-        """Stop what is under way; it waits to be gone on with."""
+        """Stop. What is under way waits for another worker, or the next start."""
         self._end.set()
-        self._thread.join()
-        self._lock.release()
+        for thread in self._threads:
+            thread.join()
+        with contextlib.suppress(RagfilterError):
+            self._queue.leave(self._number)
+
+    def _beat(self) -> None:
+        while not self._end.wait(BEAT_S):
+            try:
+                self._queue.beat(self._number)
+            except RagfilterError as error:
+                log.warning("the indexing queue is blocked: %s", error)
 
     def _run(self) -> None:
         while not self._end.is_set():
             try:
-                job = self._next()
+                job = self._queue.take(self._number)
                 if job is not None:
                     self._carry_out(job)
                     continue
-                if self._lock.is_locked and self._meanwhile():
+                if self._queue.is_first(self._number) and self._meanwhile():
                     continue
             except RagfilterError as error:
                 log.warning("the indexing queue is blocked: %s", error)
             self._end.wait(LOOK_S)
 
-    def _stand_by(self) -> bool:
-        """Whether this worker is the one who works. What another left half done is stopped."""
-        if self._lock.is_locked:
-            return True
-        if not taken(self._lock):
-            return False
-        for job in self._queue.jobs():
-            if job.standing.state == "running":
-                self._queue.tell(job.id, replace(job.standing, state="stopped"))
-        return True
-
-    def _next(self) -> IndexJob | None:
-        if not self._stand_by():
-            return None
-        jobs = self._queue.jobs()
-        return next((job for job in jobs if job.standing.state == "waiting"), None)
-
     def _carry_out(self, job: IndexJob) -> None:
-        watch = _Telling(self._queue, job.id, self._end)
+        watch = _Telling(self._queue, job.id, self._number, self._end)
         try:
             watch.tell(force=True)
+            self._queue.unpack(job)
             done = carry_out(job.order, self._bench, watch)
         except OrderStopped:
-            ended = replace(watch.standing, state="stopped")
+            ended = replace(watch.standing, state="waiting" if self._end.is_set() else "stopped")
+        except WorkspaceLocked:
+            # Another process indexes the same collection.
+            ended = Standing()
+            self._end.wait(LOOK_S)
         except RagfilterError as error:
             ended = replace(
                 watch.standing, state="failed", message=error.message, remedy=error.remedy,
@@ -294,16 +377,17 @@ class Worker:
                 left_out=done.left_out, labels=done.labels,
             )  # fmt: skip
             self._queue.clear(job.order)
-        self._queue.tell(job.id, replace(ended, seconds_left=None))
+        self._queue.tell(job.id, replace(ended, seconds_left=None), self._number)
 
 
 class _Telling(Watch):
     """Writes how an order goes, and stops it when it is to stop."""
 
-    def __init__(self, queue: Queue, job_id: str, end: threading.Event) -> None:
+    def __init__(self, queue: Queue, job_id: int, worker: int, end: threading.Event) -> None:
         self.standing = Standing("running")
         self._queue = queue
         self._job_id = job_id
+        self._worker = worker
         self._end = end
         self._told = 0.0
 
@@ -324,8 +408,9 @@ class _Telling(Watch):
         self.standing = replace(self.standing, refused=refused, left_out=len(refused))
 
     def tell(self, *, force: bool = False) -> None:
-        if self._end.is_set() or self._queue.is_to_stop(self._job_id):
+        if self._end.is_set():
             raise OrderStopped
         if force or time.monotonic() - self._told >= TELL_S:
-            self._queue.tell(self._job_id, self.standing)
+            if not self._queue.tell(self._job_id, self.standing, self._worker):
+                raise OrderStopped
             self._told = time.monotonic()

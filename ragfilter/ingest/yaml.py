@@ -43,7 +43,8 @@ def parse_yaml(text: str, *, place: str) -> object:
         parts = (getattr(error, "context", None), getattr(error, "problem", None))
         problem = ", ".join(filter(None, parts)) or str(error).partition("\n")[0]
         raise InputError(
-            f"{place}{line}: this is not YAML ({problem}).", remedy="Correct the YAML there."
+            f"{place}{line}: this is not YAML ({problem}).",
+            remedy="Correct the YAML there. A text that begins with & * @ % or ` needs quotes.",
         ) from None
 
 

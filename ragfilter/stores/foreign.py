@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ragfilter.basics.files import kind, write_text
+from ragfilter.basics.files import kind
+from ragfilter.basics.text_files import TextFiles
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.stores.chroma import insides
@@ -73,29 +74,25 @@ class ForeignCheck:
     said: str
 
 
-def openings(workspace: Path) -> dict[str, Opening]:
+def openings(files: TextFiles) -> dict[str, Opening]:
     """How each foreign collection is opened, by name. Raises StoreError if the file is damaged."""
-    path = workspace / FILE
     try:
-        given: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        given: Mapping[str, Any] = json.loads(files.read(FILE) or "{}")
         return {name: Opening(**values) for name, values in given.items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (InputError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(
-            f"{path} cannot be read: {error}.",
+            f"{files.folder / FILE} cannot be read: {error}.",
             remedy="Move it away, then open the collections again.",
         ) from None
 
 
-def keep(workspace: Path, name: str, opening: Opening | None) -> None:
+def keep(files: TextFiles, name: str, opening: Opening | None) -> None:
     """Store how a collection is opened; None removes it. Raises StoreError, InputError."""
-    every = openings(workspace)
+    every = openings(files)
     every.pop(name, None)
     if opening is not None:
         every[name] = opening
-    text = json.dumps({name: asdict(each) for name, each in every.items()})
-    write_text(workspace / FILE, text, remedy="Free up disk space.")
+    files.write(FILE, json.dumps({name: asdict(each) for name, each in every.items()}))
 
 
 def resolved(folder: str) -> str:
@@ -219,7 +216,7 @@ class Stores:
 
     def opening(self, name: str) -> Opening:
         """How the collection `name` is opened."""
-        return openings(self._workspace.path).get(name, Opening())
+        return openings(self._workspace.files).get(name, Opening())
 
     def hint(self, name: str) -> str:
         """The embedding model that the collection `name` itself names; empty if it names none."""
@@ -249,7 +246,7 @@ class Stores:
     def infos(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name. One whose folder is gone is logged and left out."""
         infos = list(self._workspace.store().collections())
-        for name, opening in openings(self._workspace.path).items():
+        for name, opening in openings(self._workspace.files).items():
             if opening.folder:
                 try:
                     infos.append(self.at(opening.folder).collection(name).info())
@@ -273,7 +270,7 @@ class Stores:
                 f"This workspace has a collection {name!r} already.",
                 remedy="Rename that one first.",
             )
-        other = openings(self._workspace.path).get(name)
+        other = openings(self._workspace.files).get(name)
         if other is not None and other.folder != folder:
             where = shown(other.folder) if other.folder.startswith(SERVERS) else other.folder
             raise InputError(
@@ -295,13 +292,13 @@ class Stores:
                 "dimensions match.",
             )
         checks = check(store, name, embedder_called(model))
-        keep(self._workspace.path, name, replace(opening, folder=folder, embedder=model))
+        keep(self._workspace.files, name, replace(opening, folder=folder, embedder=model))
         return checks
 
     def forget(self, name: str) -> None:
         """Remove a foreign collection from the list; the collection itself is not changed. Raises
         InputError if it was not opened."""
-        if name not in (opened := openings(self._workspace.path)):
+        if name not in (opened := openings(self._workspace.files)):
             is_own = name in {info.name for info in self._workspace.store().collections()}
             listed = ", ".join(sorted(opened))
             raise InputError(
@@ -312,7 +309,7 @@ class Stores:
                 if listed
                 else "No collection is open from elsewhere.",
             )
-        keep(self._workspace.path, name, None)
+        keep(self._workspace.files, name, None)
 
     def close(self) -> None:
         """Close the foreign stores."""

@@ -45,10 +45,8 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
     with locked(workspace, old), locked(workspace, new):
         _must_be_ours(store, old)
         # One that is open from elsewhere would hide it.
-        if (
-            new
-            in {info.name for info in store.collections()} | foreign.openings(workspace.path).keys()
-        ):
+        own = {info.name for info in store.collections()}
+        if new in own | foreign.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
         if (database := workspace.pg()) is not None:
             database.rename(old, new)

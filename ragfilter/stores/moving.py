@@ -14,9 +14,11 @@ from typing import Any
 
 from ragfilter.basics.database import connect, in_utc
 from ragfilter.basics.extras import extra
+from ragfilter.basics.text_files import TextFiles
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Progress
-from ragfilter.stores import copies
+from ragfilter.settings import saved
+from ragfilter.stores import copies, foreign
 from ragfilter.stores.copies import StoredRow, content_fingerprint
 from ragfilter.stores.index import rebuild
 from ragfilter.stores.manage import BOOKS, locked
@@ -43,7 +45,8 @@ class Copied:
 def copy_workspace(
     source: Workspace, target: Workspace, progress: Callable[[str], Progress | None]
 ) -> tuple[Copied, ...]:
-    """Copy every collection that ragfilter made, with its rules, labels, votes, runs and journal.
+    """Copy every collection that ragfilter made, with its rules, labels, votes, runs and journal,
+    and the saved settings.
 
     `progress` says who is told how far a collection has come. Raises InputError if the target has
     something else under the same name, and StoreError if what arrived is not what was sent.
@@ -57,7 +60,8 @@ def copy_workspace(
         _check_only_ours(table, source, target)
     names = [info.name for info in source.store().collections() if info.ours]
     done = [_copy_collection(name, source, target, progress(name)) for name in names]
-    return (*done, *(_copy_table(table, source, target) for table in TABLES))
+    tables = (_copy_table(table, source, target) for table in TABLES)
+    return (*done, *tables, _copy_files(source.files, target.files))
 
 
 def _copy_collection(
@@ -153,6 +157,19 @@ def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied
         raise _differs(f"the table {table.name}")
     checksum = sha256(repr(sorted(sent.items(), key=repr)).encode()).hexdigest()
     return Copied(table.name, len(sent), len(fresh), checksum)
+
+
+def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
+    """Copy saved settings, and how collections are open from elsewhere."""
+    names = [f"{saved.FOLDER}/{name}" for name in source.names(saved.FOLDER)]
+    sent = {name: text for name in (*names, foreign.FILE) if (text := source.read(name))}
+    fresh = {name: text for name, text in sent.items() if target.read(name) != text}
+    for name, text in fresh.items():
+        if target.read(name) is not None:
+            raise InputError(f"The target has another file {name}.", remedy=OTHER)
+        target.write(name, text)
+    checksum = sha256(repr(sorted(sent.items())).encode()).hexdigest()
+    return Copied("files", len(sent), len(fresh), checksum)
 
 
 def _check_only_ours(table: sa.Table, source: Workspace, target: Workspace) -> None:

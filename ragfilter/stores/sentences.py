@@ -1,43 +1,64 @@
 """Vectors of the sentences of indexed chunks, from which extractive answers are chosen.
 
-Source: docs/design.md#parts. One SQLite file in the workspace, ``sentences.db``. Nothing depends on
-it: a sentence that it lacks is embedded when an answer needs it.
+Source: docs/design.md#parts. They are in ``sentences.db`` of the workspace's folder, or in its
+database. Nothing depends on them: a sentence that is missing is embedded when an answer needs it.
 """
 
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
 from hashlib import blake2b
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
+from ragfilter.basics import database
+from ragfilter.basics.extras import extra
+from ragfilter.errors import StoreError
 from ragfilter.protocols import Vectors
+from ragfilter.stores.workspace import Workspace
+
+with extra("chroma"):
+    import sqlalchemy as sa
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 FILE = "sentences.db"
-BUSY_S = 2
 AT_ONCE = 500
 """Keys in one query; SQLite allows 999 values."""
-TABLES = """
-CREATE TABLE IF NOT EXISTS vectors
-    (key BLOB, collection TEXT, vector BLOB, PRIMARY KEY (key, collection));
-CREATE TABLE IF NOT EXISTS settled (collection TEXT PRIMARY KEY, mark TEXT);
-"""
+
+_vectors = sa.Table(
+    "sentence_vectors", sa.MetaData(), sa.Column("key", sa.LargeBinary, primary_key=True),
+    sa.Column("collection", sa.Text, primary_key=True),
+    sa.Column("vector", sa.LargeBinary, nullable=False),
+)  # fmt: skip
+_completed = sa.Table(
+    "sentences_completed", sa.MetaData(), sa.Column("collection", sa.Text, primary_key=True),
+    sa.Column("mark", sa.Text, nullable=False),
+)  # fmt: skip
+
+
+PUT = sa.text(
+    "INSERT INTO sentence_vectors (key, collection, vector) VALUES (:key, :collection, :vector) "
+    "ON CONFLICT (key, collection) DO UPDATE SET vector = excluded.vector"
+)
+
+
+class _SentenceTables(database.Book):
+    what = "sentences"
+    called = "The file of sentences"
+    tables = (_vectors, _completed)
 
 
 class Sentences:
-    """The sentence vectors in the workspace `folder`. Safe across threads and processes. If the
-    file cannot be used, one warning says so, nothing is found and nothing is stored."""
+    """The sentence vectors of a workspace. Safe across threads and processes. If the database
+    cannot be used, one warning says so, nothing is found and nothing is stored."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+    def __init__(self, workspace: Workspace) -> None:
+        self._url = workspace.address or f"sqlite:///{workspace.path / FILE}"
+        self._book: _SentenceTables | None = None
         self._told = False
 
     def find(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
@@ -45,12 +66,11 @@ class Sentences:
         stored, by text."""
         by_key = {_key(model, text): text for text in texts}
 
-        def read(database: sqlite3.Connection) -> dict[str, Vectors]:
+        def read(connection: sa.Connection) -> dict[str, Vectors]:
             vectors: dict[str, Vectors] = {}
             for keys in _parts(list(by_key)):
-                marks = ",".join("?" * len(keys))
-                query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"
-                rows = database.execute(query, keys)
+                query = sa.select(_vectors.c.key, _vectors.c.vector)
+                rows = connection.execute(query.where(_vectors.c.key.in_(keys)))
                 vectors |= {by_key[key]: np.frombuffer(blob, np.float32) for key, blob in rows}
             return vectors
 
@@ -59,47 +79,57 @@ class Sentences:
     def put(self, collection: str, model: str, texts: Sequence[str], vectors: Vectors) -> None:
         """Store the vectors of sentences of a collection, shape (len(texts), dimension)."""
         rows = [
-            (_key(model, text), collection, vector.tobytes())
+            {"key": _key(model, text), "collection": collection, "vector": vector.tobytes()}
             for text, vector in zip(texts, vectors, strict=True)
         ]
-        insert = "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)"
-        self._do(lambda database: database.executemany(insert, rows) and None, None)
+        self._do(lambda connection: connection.execute(PUT, rows) and None, None)
 
     def completed(self) -> dict[str, str]:
         """The collections whose sentences are all stored, each with the mark of its content."""
-        read = "SELECT collection, mark FROM settled"
-        return self._do(lambda database: dict(database.execute(read).fetchall()), {})
+
+        def read(connection: sa.Connection) -> dict[str, str]:
+            return dict(map(tuple, connection.execute(sa.select(_completed))))
+
+        return self._do(read, {})
 
     def mark_complete(self, collection: str, mark: str, model: str, texts: Collection[str]) -> None:
         """Note that `texts` are all the sentences of a collection, and remove its others."""
         wanted = {_key(model, text) for text in texts}
 
-        def write(database: sqlite3.Connection) -> None:
-            there = database.execute("SELECT key FROM vectors WHERE collection = ?", [collection])
-            gone = [(key, collection) for (key,) in there if key not in wanted]
-            database.executemany("DELETE FROM vectors WHERE key = ? AND collection = ?", gone)
-            database.execute("INSERT OR REPLACE INTO settled VALUES (?, ?)", [collection, mark])
+        def write(connection: sa.Connection) -> None:
+            mine = _vectors.c.collection == collection
+            there = connection.execute(sa.select(_vectors.c.key).where(mine)).scalars()
+            for keys in _parts([key for key in there if key not in wanted]):
+                connection.execute(_vectors.delete().where(mine & _vectors.c.key.in_(keys)))
+            connection.execute(_completed.delete().where(_completed.c.collection == collection))
+            connection.execute(_completed.insert().values(collection=collection, mark=mark))
 
         self._do(write, None)
 
     def forget(self, collection: str) -> None:
         """Remove all sentences of a collection."""
 
-        def write(database: sqlite3.Connection) -> None:
-            for table in ("vectors", "settled"):
-                database.execute(f"DELETE FROM {table} WHERE collection = ?", [collection])
+        def write(connection: sa.Connection) -> None:
+            for table in _SentenceTables.tables:
+                connection.execute(table.delete().where(table.c.collection == collection))
 
         self._do(write, None)
 
-    def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+    def close(self) -> None:
+        """Close the database; it is opened again when needed."""
+        if self._book is not None:
+            self._book.close()
+            self._book = None
+
+    def _do(self, work: Callable[[sa.Connection], T], otherwise: T) -> T:
         """What `work` returns, in one transaction, or `otherwise` if the database fails."""
         try:
-            with closing(sqlite3.connect(self._path, timeout=BUSY_S)) as database, database:
-                database.executescript(TABLES)
-                return work(database)
-        except sqlite3.Error as error:
+            self._book = self._book or _SentenceTables(self._url)
+            with self._book._writing() as connection:
+                return work(connection)
+        except StoreError as error:
             if not self._told:
-                log.warning("%s cannot be used (%s). Delete it to start over.", self._path, error)
+                log.warning("%s Delete it to start over.", error.message)
             self._told = True
             return otherwise
 

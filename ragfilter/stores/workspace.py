@@ -16,7 +16,7 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
 Threads of one process (Streamlit sessions are threads) share one open workspace: opening the same
 folder again gives the same object, and it is closed when it was closed as often as it was opened.
 With a Chroma server nothing here needs one owner, so the folder is not locked. A workspace at an
-address (``postgresql://…``) is in that database; its folder holds what passes: uploads.
+address (``postgresql://…``) is in that database; its folder holds uploads and copies of settings.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ragfilter.basics.extras import extra
+from ragfilter.basics.text_files import TextFiles
 from ragfilter.errors import InputError, WorkspaceLocked
 
 with extra("chroma"):
@@ -66,7 +67,8 @@ class Workspace:
         self.path = path
         self.server = server
         self.address = address
-        self.database_url = address or database_url or f"sqlite:///{path / 'ragfilter.db'}"
+        self.database_url = database_of(path, database_url, address)
+        self.files = text_files(path, address)
         self._catalogue_limit = catalogue_limit
         self._lock = lock_file(path / ".lock")
         self._store: Store | None = None
@@ -171,6 +173,7 @@ class Workspace:
                 if self._store is not None:
                     self._store.close()
                     self._store = None
+                self.files.close()
             finally:
                 if self._lock.is_locked:
                     with contextlib.suppress(OSError):
@@ -211,6 +214,20 @@ class Workspace:
         # Only informational for the next process; the lock works without it.
         with contextlib.suppress(OSError):
             _note(self.path).write_text(json.dumps(note), encoding="utf-8")
+
+
+def database_of(folder: Path, database_url: str, address: str) -> str:
+    """The URL of the database of the workspace in `folder`."""
+    return address or database_url or f"sqlite:///{folder / 'ragfilter.db'}"
+
+
+def text_files(folder: Path, address: str) -> TextFiles:
+    """The text files of the workspace in `folder`, or at an address."""
+    if not address:
+        return TextFiles(folder)
+    from ragfilter.stores.shared_files import SharedTextFiles
+
+    return SharedTextFiles(folder, address)
 
 
 def lock_file(path: Path) -> BaseFileLock:

@@ -160,7 +160,7 @@ class Page:
     @property
     def funnel(self) -> list[str]:
         """The names of the layers in the headline, in order."""
-        return re.findall(r'class="rf-name"><i[^>]*>[^<]*</i> ([a-z_]+)<', self._strip)
+        return re.findall(r'<li title="([a-z_]+):', self._strip)
 
     @property
     def _strip(self) -> str:

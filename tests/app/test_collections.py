@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import os
+import resource
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from syrupy.assertion import SnapshotAssertion
 from waiting import PROCESS_S
 
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.queue import Queue, Standing
+from ragfilter.indexing.queue import Standing, queue_of
 from ragfilter.models.bundled import BUNDLED
 from ragfilter.stores import manage
 from ragfilter.ui.session import resources
@@ -57,7 +55,7 @@ def named(page: Any, name: str) -> Any:
 
 def indexed(page: Any) -> Any:
     """The page once nothing is being indexed."""
-    queue = Queue(bench().workspace.path)
+    queue = queue_of(bench())
     deadline = time.monotonic() + PROCESS_S
     while any(job.standing.open for job in queue.jobs()):
         assert time.monotonic() < deadline
@@ -194,7 +192,7 @@ def test_a_zip_is_checked_and_uploads_are_limited(
 
 
 def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
-    queue = Queue(bench().workspace.path)
+    queue = queue_of(bench())
     job = queue.put(Order("mine", "/nothing/there.txt"))
     indexed(page)
     assert "does not exist" in page.errors[0].replace("\\", "")
@@ -220,12 +218,13 @@ def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Pat
 def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:
     drop(page, ("guide.md", GUIDE))
     named(page, "mine")
-    folder = bench().workspace.path / "queue"
-    (folder / "1.json").write_text(json.dumps(asdict(Standing("running"))))
-    (folder / "1.order.json").write_text(json.dumps(asdict(Order("mine"))))
+    queue = queue_of(bench())
+    with queue.transaction():
+        taken = queue.put(Order("mine", "a file"))
+        assert queue.take(queue.enlist())
     page.press("index")
     assert "mine is being indexed" in page.warnings[0]
-    assert [path.name for path in folder.glob("*.order.json")] == ["1.order.json"]
+    assert [job.id for job in queue.jobs()] == [taken.id]
     # The files are still there, for another name.
     assert not named(page, "other").at.button(key="index").disabled
     (tmp_path / "a.txt").write_text("Trolls fear fire.")
@@ -234,19 +233,16 @@ def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Pa
     assert "There is a collection other already" in page.warnings[0]
 
 
-def test_a_full_disk_is_told_when_indexing_is_to_begin(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_when_indexing_is_to_begin(page: Any) -> None:
     drop(page, ("guide.md", GUIDE))
     named(page, "mine")
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as during:
-        during.setattr(Path, "replace", full)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
         page.press("index")
-    assert "cannot be written: No space left on device" in page.warnings[0].replace("\\", "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "The indexing queue failed (disk I/O error)" in page.warnings[0]
     # The files are still there.
     indexed(page.press("index"))
     assert table(page)["collection"] == ["mine"]

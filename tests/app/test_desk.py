@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ragfilter.basics.text_files import TextFiles
 from ragfilter.settings import config, saved
 from ragfilter.ui.inspect.curve_panel import VIEW
 from ragfilter.ui.kit.controls import key
@@ -52,7 +53,8 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     page.at.text_input(key="settings-name").set_value("strict")
     page.press("save-as-button")
     assert not page.errors
-    kept = config.load(file=saved.find(demo_page_workspace, "strict"), environ={})
+    files = TextFiles(demo_page_workspace)
+    kept = config.load(file=saved.find(files, "strict"), environ={})
     assert (kept.profile, kept.settings.cutoff.max_results) == ("adaptive-gap", 7)
     page.press("reset")
     assert page.changes == {}
@@ -66,7 +68,7 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     other.press("delete-saved")
     assert other.at.button(key="load-saved").disabled
     other.press("restore-saved")
-    assert config.load(file=saved.find(demo_page_workspace, "strict"), environ={}) == kept
+    assert config.load(file=saved.find(files, "strict"), environ={}) == kept
     other.press("delete-saved")
     assert other.at.button(key="load-saved").disabled
     # Settings deleted in the meantime are reported, and nothing is lost.

@@ -93,34 +93,6 @@ def test_a_question_is_kept_in_the_history_unless_it_is_off(page: Any) -> None:
     assert book.queries("demo", "asked") == {}
 
 
-def test_ticked_rows_are_labelled_together_and_taken_back_together(page: Any) -> None:
-    ids = page.ids
-    page.at.toggle(key="label-several").set_value(True)
-    page.run()
-    assert page.at.button(key="mark-several-2").disabled
-    tick(page, 0, 3, 5)
-    page.press("mark-several-2")
-    assert labels() == {ids[0]: 2, ids[3]: 2, ids[5]: 2}
-    assert page.at.button(key="mark-several-0").disabled
-    tick(page, 3)
-    page.press("mark-several-0")
-    assert labels() == {ids[0]: 2, ids[3]: 0, ids[5]: 2}
-    page.press("mark-several-undo")
-    assert labels() == {ids[0]: 2, ids[3]: 2, ids[5]: 2}
-    page.press("mark-several-undo")
-    assert labels() == {}
-
-
-def test_only_rows_that_the_filter_shows_are_labelled(page: Any) -> None:
-    ids = page.ids
-    page.at.toggle(key="label-several").set_value(True)
-    page.run()
-    tick(page, 0, 1)
-    page.at.text_input(key="filter").set_value(ids[1])
-    page.run().press("mark-several-1")
-    assert labels() == {ids[1]: 1}
-
-
 def test_undo_says_so_if_the_label_belongs_to_another_question(page: Any) -> None:
     page.open_chunk(page.ids[0]).press("mark-2")
     page.at.text_input(key="question").set_value("What is a beholder?")
@@ -129,10 +101,3 @@ def test_undo_says_so_if_the_label_belongs_to_another_question(page: Any) -> Non
     assert labels() == {}
     assert page.session.chunk == opened
     assert [f"Undone: the last label for “{QUESTION}” in demo."] == [t.value for t in page.at.toast]
-
-
-def tick(page: Any, *rows: int) -> None:
-    """Do what ticking rows of the table does; the browser test does the clicking."""
-    shown = [i for i in page.ids if page.at.text_input(key="filter").value in i]
-    page.session.ticked = QUESTION, [shown[row] for row in rows]
-    page.run()

@@ -49,14 +49,6 @@ def move(page: Any, slider: str, share: float) -> None:
     page.at.slider(key=slider).set_value(before)
 
 
-def zoom(page: Any) -> None:
-    """Show one rank fewer on the curve."""
-    (widget,) = (slider for slider in page.at.slider if isinstance(slider.value, tuple))
-    low, high = widget.value
-    widget.set_value((low, high - 1))
-    page.run()
-
-
 @pytest.mark.parametrize("setup", SETUPS)
 def test_no_slider_asks_store_or_model(
     open_page: Callable[..., Any],
@@ -69,9 +61,7 @@ def test_no_slider_asks_store_or_model(
         monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
     page = open_page(SETUPS[setup]).ask(CLERIC)
     page.edit_rule("attack-matrix-clerics-ac-7")
-    sliders = sorted(
-        s.key.partition("--")[0] for s in page.at.slider if not isinstance(s.value, tuple)
-    )
+    sliders = sorted(s.key.partition("--")[0] for s in page.at.slider)
     assert len(sliders) > 5
     calls.clear()
     # Every panel next to a sixth of the sliders, another sixth in every setup.
@@ -83,7 +73,7 @@ def test_no_slider_asks_store_or_model(
             if panel == "Answer":
                 del calls["BundledEmbedder.embed"]
             assert not calls, f"{sliders[n]} in {panel}: {dict(calls)}"
-        zoom(page.run())
+        page.run()
         assert not calls
 
 
@@ -94,7 +84,7 @@ def test_together_these_are_the_sliders_of_every_number(
     shown = {
         s.key.partition("--")[0] for params in SETUPS.values() for s in open_page(params).at.slider
     }
-    shown = {name for name in shown if not name.startswith(("tune-", "zoom-"))}
+    shown = {name for name in shown if not name.startswith("tune-")}
     assert shown == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
 
 

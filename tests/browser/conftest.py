@@ -210,7 +210,7 @@ class Tab:
     def expect_layers(self, *names: str) -> Tab:
         """The layers of the headline, in order."""
         expect(self.page.locator(".rf-funnel .rf-name")).to_have_text(
-            [re.compile(rf"\b{name}$") for name in names]
+            [re.compile(rf"\b{name}$", re.IGNORECASE) for name in names]
         )
         return self
 

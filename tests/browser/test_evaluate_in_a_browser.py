@@ -40,7 +40,6 @@ def test_a_set_is_imported_its_questions_open_and_the_map_is_clicked(
     open_tab: OpenTab, tmp_path: Path
 ) -> None:
     tab = open_tab(OWLBEARS | {"open": "evidence"})
-    label_several_at_once(tab)
     visit(tab, "Evaluate")
     expect(tab.keyed("evaluate", "button")).to_be_visible()
     import_ten(tab, tmp_path)
@@ -54,29 +53,6 @@ def test_a_set_is_imported_its_questions_open_and_the_map_is_clicked(
     visit(tab, "Tune")
     tab.rest().keyed("by-hand", "summary").click()
     click_the_map(tab, "cutoff: Distance offset", 50)
-
-
-def label_several_at_once(tab: Any) -> None:
-    """Tick rows and label them by a button, or in a small window by a key."""
-    tab.keyed("question", "input").fill(BEHOLDER)
-    tab.click("ask-button")
-    expect(tab.kept).to_be_visible()
-    tab.click_in_menu("label-several", "label")
-    several = tab.keyed("marks-several")
-    for width in (1440, 900):
-        resize(tab, width)
-        expect(several).to_contain_text("Tick rows")
-        tab.rest()
-        for row, told in ((0, "1 chunk selected"), (2, "2 chunks selected")):
-            tab.click_row(row)
-            expect(several).to_contain_text(told)
-            tab.rest()
-        if width == 900:
-            tab.page.keyboard.press("2")
-        else:
-            tab.click("mark-several-2")
-        expect(several).to_contain_text("Tick rows")
-    resize(tab, 1440)
 
 
 def import_ten(tab: Any, folder: Path) -> None:

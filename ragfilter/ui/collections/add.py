@@ -18,7 +18,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import UPLOADS, Queue
+from ragfilter.indexing.queue import queue_of
 from ragfilter.ingest import csv_file
 from ragfilter.ingest.load import SUFFIXES, load, stage
 from ragfilter.ingest.records import COLUMNS, SHORTEST, ReadOptions, Record
@@ -120,8 +120,8 @@ def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft
     _delete_files()
     if not uploads:
         return None
-    Queue(resources.bench.workspace.path).sweep()
-    folder = resources.bench.workspace.path / UPLOADS / key
+    queue_of(resources.bench).sweep()
+    folder = queue_of(resources.bench).uploads / key
     shutil.rmtree(folder, ignore_errors=True)
     limit = resources.deployment.max_upload_mb * 1_000_000
     refused = stage(((each.name, each.getvalue()) for each in uploads), folder, limit=limit)
@@ -302,7 +302,7 @@ def _problem(name: str, resources: Resources) -> str:
     """Why a new collection cannot be called `name`; empty if it can. Raises StoreError."""
     if name in {info.name for info in resources.bench.collections()}:
         return f"There is a collection {name} already. Choose it above to add to it."
-    jobs = Queue(resources.bench.workspace.path).jobs()
+    jobs = queue_of(resources.bench).jobs()
     if any(job.standing.open and job.order.collection == name for job in jobs):
         return f"{name} is being indexed. Wait until that is done, or use another name."
     try:
@@ -329,6 +329,6 @@ def _order(
     if new and (problem := _problem(name, resources)):
         state.notice(problem)
         return
-    Queue(resources.bench.workspace.path).put(order)
+    queue_of(resources.bench).put(order)
     _empty_box()
     st.session_state["upload-name"] = ""

@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.overview import Facts, overview
-from ragfilter.indexing.queue import Queue
+from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import User
 from ragfilter.stores import foreign, manage
 from ragfilter.stores.export import export
@@ -19,7 +19,7 @@ from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.controls import MANAGED
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import build, state, visit
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -50,6 +50,14 @@ def draw(visit: Visit, user: User) -> None:
         )
     _one(every, visit, user)
     _elsewhere(visit.resources)
+    # Whoever tries one demo is offered the other one too.
+    tried = state.session().collection in build.DEMOS
+    for name in build.missing(visit.collections) if tried else ():
+        st.button(
+            build.DEMOS[name].button, key=f"build-{name}", icon=":material/play_arrow:",
+            on_click=build.order, args=(name, queue_of(visit.resources.bench)),
+            help=build.DEMOS[name].about,
+        )  # fmt: skip
 
 
 @st.fragment
@@ -70,7 +78,7 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
         _actions(facts, visit.resources, user)
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
-        _offer_rebuild(name, Queue(visit.resources.bench.workspace.path))
+        _offer_rebuild(name, queue_of(visit.resources.bench))
     if not facts.info.ours:
         _foreign(facts, visit.resources)
 

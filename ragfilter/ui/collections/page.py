@@ -9,7 +9,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Refusal
-from ragfilter.indexing.queue import IndexJob, Queue
+from ragfilter.indexing.queue import IndexJob, Queue, queue_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add, existing
@@ -38,7 +38,7 @@ def draw(visit: Visit) -> None:
 
 def _indexing(resources: Resources) -> None:
     """Draw every job, newest first. Raises StoreError."""
-    queue = Queue(resources.bench.workspace.path)
+    queue = queue_of(resources.bench)
     jobs = queue.jobs()
     if jobs:
         elements.heading("Indexing")
@@ -47,11 +47,11 @@ def _indexing(resources: Resources) -> None:
         st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
 
 
-def _active(jobs: Sequence[IndexJob]) -> frozenset[str]:
+def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
     return frozenset(job.id for job in jobs if job.standing.open)
 
 
-def _jobs(queue: Queue, active: frozenset[str]) -> None:
+def _jobs(queue: Queue, active: frozenset[int]) -> None:
     """Draw the jobs. `active` are those that were when the page was drawn: if others are now, a
     collection is new or has changed."""
     jobs = queue.jobs()
@@ -134,7 +134,7 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
         )  # fmt: skip
 
 
-def _try(act: Callable[[str], None], job_id: str) -> None:
+def _try(act: Callable[[int], None], job_id: int) -> None:
     try:
         act(job_id)
     except RagfilterError as error:

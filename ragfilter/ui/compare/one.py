@@ -48,6 +48,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         return
     stacks.draw(
         stacked(contrasted, (sides[0].name, sides[1].name)),
+        a,
         key="compare-stacks",
         on_open=partial(state.keep, name=OPENED),
     )
@@ -132,7 +133,9 @@ def _step(
     pair: tuple[answers.AnswerSide, answers.AnswerSide],
 ) -> str | None:
     """Draw the choice of what is shown below, and the report."""
-    with st.container(key="compare-steps", horizontal=True, gap="small"):
+    with st.container(
+        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
+    ):
         step = st.segmented_control(
             "Show", [PASSAGES, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )

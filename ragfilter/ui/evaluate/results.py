@@ -238,8 +238,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the button that opens the run as a baseline file, and the command that compares with it
     in CI."""
     with st.popover(
-        "Guard", key="guard", icon=":material/verified_user:", type="tertiary",
-        help="Makes a CI job fail when the filter gets worse than this run.",
+        "Guard", key="guard", icon=":material/verified_user:", type="tertiary"
     ):  # fmt: skip
         if not measured.run.complete:
             elements.empty("A baseline needs all questions of the run.", "Measure continues it.")
@@ -258,6 +257,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             args=(measured.run.plan.collection, GUARDED),
             help="What every question of this run reaches. A small file for git.",
         )
+        elements.aside("A CI job with this command fails if the filter gets worse than this run:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
 

@@ -78,8 +78,9 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
     nothing moves below the pointer that releases a line."""
     session = state.session()
     last = ceil(max(points.x, default=1.0))
-    chosen = session.window, session.zoom
-    shown_for = (view.asked, points.unit, points.entered, chosen, last if not _folds() else 0)
+    shown_for = (
+        view.asked, points.unit, points.entered, session.window, last if not _folds() else 0
+    )  # fmt: skip
     if session.curve_frame is not None and session.curve_frame[0] == shown_for:
         held: Frame = session.curve_frame[1]
         kept = 0.0 if line is None else line.kept
@@ -104,13 +105,15 @@ def _draw_fold(every: Points, shown: Points, count: int) -> None:
         label = "Fold away what was dropped before the cut"
     else:
         return
-    all_or_cut = (ALL if folded else CUT,)
-    st.button(label, key="fold", help=help_text, type="tertiary", on_click=_choose, args=all_or_cut)
+    st.button(
+        label, key="fold", help=help_text, type="tertiary", on_click=state.put,
+        args=(ALL if folded else CUT, "window"),
+    )  # fmt: skip
 
 
 def controls(view: View) -> None:
     """Draw what tunes the cut: its settings and limits, the ranks shown and the legend."""
-    result, session = view.shown, state.session()
+    result = view.shown
     draw_settings(result, dict(view.summary.strategies))
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
         scored = curve_points.reranked(cut_of(result))
@@ -122,59 +125,29 @@ def controls(view: View) -> None:
             )  # fmt: skip
         by_distance = scored and st.session_state.get("curve-values") == BY_DISTANCE
         points = curve_points.place(result, view.rows, None if by_distance else cut_of(result))
-        last = ceil(max(points.x, default=1.0))
-        held = session.curve_frame
-        window = _window(last) or (held[1].window if held else (0.3, last + 0.7))
-        _ranges(len(points.x), last, window)
+        _ranges(len(points.x))
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
 
-def _ranges(count: int, last: int, window: tuple[float, float]) -> None:
-    """Draw the choice of ranks: one of three ranges, or any. It is stored in the session, so
-    sliders do not move the view."""
+def _ranges(count: int) -> None:
+    """Draw the choice of ranks. It is stored in the session, so sliders do not move the view."""
     everything = f"All {count}"
     st.segmented_control(
         "Shown",
         WINDOWS,
         default=state.session().window,
+        required=True,
         format_func=lambda name: everything if name == ALL else name,
         label_visibility="collapsed",
-        **widget.of("window-box", state.session().window, _choose, labels=everything),
+        **widget.of("window-box", state.session().window, state.put, "window", labels=everything),
     )
-    now = (max(1, round(window[0] + 0.5)), min(last, round(window[1] - 0.5)))
-    if last > 1:
-        with st.popover(
-            "Ranks",
-            key="zoom-box",
-            icon=":material/zoom_in:",
-            type="tertiary",
-            help="Choose the first and last rank.",
-        ):
-            # The key contains the value: a popover draws late and would otherwise start with the
-            # whole range.
-            key = f"zoom-{now[0]}-{now[1]}"
-            with st.container(key="zoom"):
-                st.slider(
-                    "Ranks shown",
-                    1,
-                    last,
-                    now,
-                    key=key,
-                    on_change=_zoom,
-                    args=(key,),
-                    help="First and last rank on the curve.",
-                )
 
 
 def _window(last: int) -> tuple[float, float] | None:
     """The first and last x shown, or None for a window around the cut."""
-    zoom = state.session().zoom
-    if zoom:
-        return min(zoom[0], last) - 0.7, min(zoom[1], last) + 0.7
-    shown = state.session().window
-    if shown not in (FIFTY, ALL):
+    if _folds():
         return None
-    return 0.3, (min(50, last) if shown == FIFTY else last) + 0.7
+    return 0.3, (min(50, last) if state.session().window == FIFTY else last) + 0.7
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:
@@ -194,18 +167,6 @@ def _legend(rows: Sequence[ChunkRow]) -> str:
         words = f"{name}, {mark.about}" if mark.about else name
         items.append(f"<li>{sign}{numbers.count(n)} {html.text(words)}</li>")
     return "".join(items)
-
-
-def _choose(window: str | None) -> None:
-    state.session().zoom = None
-    state.session().window = window or CUT
-
-
-def _zoom(key: str) -> None:
-    low, high = st.session_state[key]
-    if low < high:
-        state.session().zoom = (low, high)
-        state.session().window = None
 
 
 def _selected() -> None:

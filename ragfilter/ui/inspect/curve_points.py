@@ -128,4 +128,4 @@ def framed(points: Points, window: tuple[float, float], line: CutLine | None) ->
     if line is not None and line.limit is not None and line.limit <= high + 0.6 * room:
         low, high = min(low, line.limit), max(high, line.limit)
         room = max(high - low, 0.05)
-    return Frame(window, (low - 0.24 * room, high + 0.12 * room))
+    return Frame(window, (low - 0.3 * room, high + 0.12 * room))

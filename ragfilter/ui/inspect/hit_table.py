@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -57,7 +56,6 @@ def draw(view: View) -> None:
         if len(shown) < len(rows):
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
-            several = st.toggle("Label several", key="label-several", persist_state="session")
             with_refs = st.toggle("Show references", key="with-refs", persist_state="session")
             st.download_button(
                 "CSV",
@@ -76,8 +74,6 @@ def draw(view: View) -> None:
             share.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     edited = desk.edited(view)
-    if several:
-        label_buttons.draw_several(view, [row.id for row in shown])
     with st.container(key="table"):
         grid.draw(
             frame(
@@ -95,8 +91,6 @@ def draw(view: View) -> None:
             columns=_columns(
                 result, rows, shown, two_signs=any(len(each) > 1 for each in edited.values())
             ),
-            ticked=label_buttons.ticked(view.asked.query) if several else None,
-            tick=partial(label_buttons.tick, view.asked.query),
         )
         grid.follow_keys()
 
@@ -164,7 +158,7 @@ def _columns(
     chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     value = column.NumberColumn(
-        format="%.3f", width=90, help="What the cutoff compared. It is the axis of the curve."
+        format="%.3f", width=176, help="What the cutoff compared. It is the axis of the curve."
     )
     return dict.fromkeys((LOWERED, RERANK, CHANCE, PLACE), value) | {
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),

@@ -64,7 +64,7 @@ def begin(view: View) -> Places:
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {now.profile}")
-        stacks.draw((before, after), on_open=state.open_chunk)
+        stacks.draw((before, after), view.mine, on_open=state.open_chunk)
     with right:
         html.heading("Curve")
         curve_panel.draw(view)

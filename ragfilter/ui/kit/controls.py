@@ -20,6 +20,7 @@ from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.learned import LEAST
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.kit import settings_files
@@ -62,6 +63,7 @@ NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 MARK = "●"
 """The sign of a value that differs from the profile's."""
 STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
+UNLEARNED = f"needs {LEAST} labelled questions"
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -138,6 +140,9 @@ def apply_choice(value: Any, path: str) -> None:
     if value is None:
         return
     values = {path: value}
+    if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
+        state.notice(f"The strategy {LEARNED} {UNLEARNED}: “Suggest settings” on Tune learns it.")
+        return
     if path in ORDERED:
         low, high = ORDERED
         other = high if path == low else low
@@ -150,9 +155,8 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
     names = {each: choice_label(each) for each in info.choices or ()}
     if info.path == STRATEGY:
         names |= {each: f"{each} · {n}" for each, n in kept.items()}
-        # It is offered once Tune has learned it.
-        if value != LEARNED and state.settings().cutoff.calibration is None:
-            del names[LEARNED]
+        if state.settings().cutoff.calibration is None:
+            names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
     given = widget.of(key(info.path, view), value, apply_choice, info.path, labels=names)
     given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
@@ -274,7 +278,7 @@ def _layers(visit: Visit, view: View | None) -> None:
     folded = len(layers) - len(busy)
     every = _is_open("idle")
     if busy or every:
-        came = f"<i>{numbers.counted(view.summary.retrieved, 'candidate')}</i>" if view else ""
+        came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
         words = f"<span>Layers, in order</span>{came}"
         html.draw(f'<p class="rf-caption" title="{html.text(ORDER_HELP)}">{words}</p>')
     for layer in layers:
@@ -372,7 +376,7 @@ def draw_more(visit: Visit) -> None:
     with st.container(key=f"inside-{SETTINGS}", gap=None):
         for info in others:
             draw_setting(info, settings, own)
-        settings_files.draw(settings, visit.resources.deployment.data_dir)
+        settings_files.draw(settings, visit.resources.bench.workspace.files)
         st.text_input(
             "Your name",
             author(),

@@ -9,73 +9,33 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.registry import layer
 from ragfilter.model import LayerTrace, PoolResult
-from ragfilter.ui.kit import examples, problems
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
-from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import build, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit, forget_collections
 
-Start = tuple[str, str, tuple[str, ...]]
-INSPECT: Start = (
-    "Ask a question to see the filter at work",
-    "One wide search finds candidates, and the layers on the left drop what the question does not "
-    "need. Thresholds act immediately, and every chunk says why it was kept or dropped.",
-    ("Type a question above, or pick an example.", "See in the curve where the filter cuts.",
-     "Move a threshold, or open a chunk and edit its rule."),
-)  # fmt: skip
-PRESENT: Start = (
-    "Ask a question to show what the filter does",
-    "One wide search finds candidates, and the filter drops what the question does not need.",
-    ("Type a question above, or pick an example.", "Press → to see what is dropped, and why.",
-     "Compare the answers with and without the filter."),
-)  # fmt: skip
-"""How to begin if no question was asked: a heading, a paragraph, and steps."""
 COMMAND_WIDTH = 640
 """Pixels: as wide as the text above it."""
 
 
-def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> None:
+def draw(visit: Visit, error: RagfilterError | None) -> None:
     """Say why there is no result, and offer a way to get one."""
-    name, built = state.session().collection, False
     if error is not None:
         problems.show(error)
     elif not visit.collections:
-        built = _no_collection(visit.resources)
+        if _no_collection(visit.resources):
+            forget_collections()
+            st.rerun()
     elif not visit.ready:
-        _empty_collection(name)
+        _empty_collection(state.session().collection)
     else:
-        built = _no_question(visit, start)
-    if built:
-        forget_collections()
-        st.rerun()
-
-
-def _no_question(visit: Visit, start: Start) -> bool:
-    """Nothing was asked yet: how to begin, what the examples show, and the demos that can still be
-    built. True once one of those has been built."""
-    _place("no-question", *start)
-    offered = examples.of(state.session().collection, visit.resources)
-    showing = [example for example in offered if example.shows]
-    if showing:
-        html.draw('<p class="rf-caption rf-more">What the examples show</p>')
-        with st.container(key="lessons"):
-            for number, each in enumerate(showing):
-                st.button(
-                    f"**{literal(each.label)}** {literal(each.shows)}",
-                    key=f"lesson-{number}",
-                    on_click=state.ask,
-                    args=(each.question,),
-                    help=literal(each.question),
-                    width="stretch",
-                )
-    # Whoever tries one demo is offered the other one too.
-    chosen = state.session().collection
-    demos = build.missing(visit.collections) if chosen in build.DEMOS else []
-    if not demos:
-        return False
-    html.draw('<p class="rf-caption rf-more">More collections to try</p>')
-    return build.offer(demos, visit.resources)
+        _place(
+            "no-question",
+            "Ask a question to see the filter at work",
+            "One wide search finds candidates, and the filter drops what the question does not "
+            "need.",
+        )
 
 
 def _no_collection(resources: Resources) -> bool:
@@ -151,10 +111,8 @@ def relaxed(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]]
     return layer(trace.layer).relax(trace, result) or off
 
 
-def _place(key: str, title: str, words: str, steps: tuple[str, ...] = ()) -> None:
-    items = "".join(f"<li>{html.text(step)}</li>" for step in steps)
-    listed = f"<ol>{items}</ol>" if items else ""
+def _place(key: str, title: str, words: str) -> None:
     html.draw(
         f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2>'
-        f"<p>{html.text(words)}</p>{listed}</section>"
+        f"<p>{html.text(words)}</p></section>"
     )

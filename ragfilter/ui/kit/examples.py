@@ -1,5 +1,4 @@
-"""Example questions: a demo's own with what each shows; of another collection, labelled ones or a
-few titles."""
+"""Example questions: a demo's own; of another collection, labelled ones or a few titles."""
 
 from __future__ import annotations
 
@@ -19,61 +18,34 @@ LONGEST = 34
 
 
 class Example(NamedTuple):
-    """A question, its short name on a chip, and what it shows ("" for a collection of the user)."""
+    """A question, and its short name."""
 
     label: str
     question: str
-    shows: str = ""
 
 
 EXAMPLES: ShelfSpec[tuple[Example, ...]] = ShelfSpec(16)
 
 
 DEMO_WANTED = {
-    "cleric-ac6": (
-        "cleric vs AC 6",
-        "84 tables look alike. Their rules leave only the one you asked for.",
-    ),
-    "fighter-fighter": (
-        "fighter vs fighter",
-        "Two opponents of the same class: a table for each, and what modifies the roll.",
-    ),
-    "fighter-druid": (
-        "fighter vs druid",
-        "A comparison: each side is searched separately and its best chunk is pinned.",
-    ),
-    "monsters-09": (
-        "hill giant or troll",
-        "Both monsters stay, although one is far behind. Most other giants are dropped.",
-    ),
-    "monsters-11": (
-        "two dragons",
-        "Dragons of every colour look alike; two were asked for.",
-    ),
-    "monsters-07": ("owlbears", "One monster among owls, bears and bugbears."),
+    "cleric-ac6": "cleric vs AC 6",
+    "fighter-fighter": "fighter vs fighter",
+    "fighter-druid": "fighter vs druid",
+    "monsters-09": "hill giant or troll",
+    "monsters-11": "two dragons",
+    "monsters-07": "owlbears",
 }
 DEMO_SECRETS = (
-    Example(
-        "the dice",
-        "When may the referee override the dice?",
-        "A note for players: a guest, who may not see it, gets the nearest visible chunks instead.",
-    ),
-    Example(
-        "false maps",
-        "Which treasure maps are false?",
-        "A referee's secret: a guest or player does not see it, however they ask.",
-    ),
+    Example("the dice", "When may the referee override the dice?"),
+    Example("false maps", "Which treasure maps are false?"),
 )
 ADSAPI_WANTED = {
-    "sd-authenticate": (
-        "authenticate",
-        "The operations match the question; the schemas they need are only referenced.",
-    ),
-    "create-campaign": ("create a campaign", "Several products have campaigns; one was asked for."),
-    "category-target": ("target a category", "An operation and the schemas it takes."),
-    "retry-429": ("status 429", "Limits and errors are described in several places."),
-    "audience-upload": ("upload an audience", "One step of a longer procedure."),
-    "request-report": ("request a report", "The reports of all products compete."),
+    "sd-authenticate": "authenticate",
+    "create-campaign": "create a campaign",
+    "category-target": "target a category",
+    "retry-429": "status 429",
+    "audience-upload": "upload an audience",
+    "request-report": "request a report",
 }
 
 
@@ -93,7 +65,7 @@ def built_in(collection: str) -> tuple[Example, ...]:
     # Imported here, because only one of them is needed.
     every = import_module(f"ragfilter.ingest.{collection}").queries()
     wanted, more = (DEMO_WANTED, DEMO_SECRETS) if collection == DEMO else (ADSAPI_WANTED, ())
-    labelled = (Example(label, every[i], shows) for i, (label, shows) in wanted.items())
+    labelled = (Example(label, every[i]) for i, label in wanted.items())
     return (*labelled, *more)
 
 

@@ -1,6 +1,4 @@
-"""A table of chunks. A click anywhere in a row opens its chunk, and the row stays selected. In
-another mode, any number of rows can be ticked.
-"""
+"""A table of chunks. A click anywhere in a row opens its chunk, and the row stays selected."""
 
 from __future__ import annotations
 
@@ -19,22 +17,15 @@ from ragfilter.ui.session import state
 def draw(
     table: pd.DataFrame, ids: Sequence[str], *, name: str, height: int, row_height: int,
     columns: dict[str, Any], chosen: str | None = None, pick: Callable[[str], None] | None = None,
-    ticked: Sequence[str] | None = None, tick: Callable[[list[str]], None] | None = None,
 ) -> None:  # fmt: skip
     """Draw `table`, whose rows are the chunks `ids`. With `pick`, a click passes it the chunk, and
-    `chosen` is the open one; otherwise a click opens the chunk in the session. With `ticked`, those
-    rows are selected, and `tick` is passed the selected ones."""
+    `chosen` is the open one; otherwise a click opens the chunk in the session."""
     key = key_of(name, ids)
-    key = key if ticked is None else f"{key}-several"
     now = dict(st.session_state.get(key, {}).get("selection", {}))
-    if ticked is None:
-        chosen = chosen if pick else state.session().chunk
-        rows = [ids.index(chosen)] if chosen in ids else []
-        # Keep the cell, so that arrow keys continue from it.
-        cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
-    else:
-        rows = sorted(ids.index(i) for i in ticked if i in ids)
-        cells = []
+    chosen = chosen if pick else state.session().chunk
+    rows = [ids.index(chosen)] if chosen in ids else []
+    # Keep the cell, so that arrow keys continue from it.
+    cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
     wanted = {"rows": rows, "columns": [], "cells": cells}
     if now != wanted:
         st.session_state[key] = {"selection": wanted}
@@ -44,10 +35,8 @@ def draw(
         hide_index=True,
         height=height,
         row_height=row_height,
-        on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk)
-        if tick is None or ticked is None
-        else partial(_tick_rows, key, ids, tick),
-        selection_mode=("single-row", "single-cell") if ticked is None else "multi-row",
+        on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk),
+        selection_mode=("single-row", "single-cell"),
         column_config=columns,
         placeholder="–",
     )
@@ -96,11 +85,6 @@ def _open_row(
     # Prefer a chunk other than the open one. Clicking the open one again may reopen its panel.
     if named:
         pick(min(named, key=lambda chunk: chunk == chosen))
-
-
-def _tick_rows(key: str, ids: Sequence[str], tick: Callable[[list[str]], None]) -> None:
-    rows = st.session_state[key]["selection"]["rows"]
-    tick([ids[row] for row in rows if row < len(ids)])
 
 
 def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import streamlit as st
 
+from ragfilter.basics.text_files import TextFiles
 from ragfilter.errors import RagfilterError
 from ragfilter.settings import config, saved
 from ragfilter.settings.schema import Settings
@@ -25,7 +25,7 @@ DELETED = "settings-deleted"
 """The name and TOML of the settings that were deleted last."""
 
 
-def draw(settings: Settings, workspace: Path) -> None:
+def draw(settings: Settings, files: TextFiles) -> None:
     """Draw the form that saves the settings under a name, their download, what was saved before
     with its buttons, and the upload of a file."""
     with st.form("save-as", border=False):
@@ -38,7 +38,7 @@ def draw(settings: Settings, workspace: Path) -> None:
         )
         with st.container(horizontal=True, gap="small"):
             st.form_submit_button(
-                "Save", key="save-as-button", on_click=_save, args=(settings, workspace)
+                "Save", key="save-as-button", on_click=_save, args=(settings, files)
             )
     st.download_button(
         "Download",
@@ -49,22 +49,22 @@ def draw(settings: Settings, workspace: Path) -> None:
         key="download-settings",
         on_click="ignore",
     )
-    there = saved.names(workspace)
+    there = saved.names(files)
     deleted, toml = st.session_state.get(DELETED, ("", ""))
     if there or deleted:
         name = st.selectbox("Saved settings", there, key="settings-saved", disabled=not there)
         with st.container(horizontal=True, gap="small"):
             st.button(
-                "Load", key="load-saved", disabled=not name, on_click=_take, args=(workspace, name)
+                "Load", key="load-saved", disabled=not name, on_click=_take, args=(files, name)
             )
             st.button(
                 "Delete", key="delete-saved", disabled=not name, on_click=_delete,
-                args=(workspace, name),
+                args=(files, name),
             )  # fmt: skip
             if deleted and deleted not in there:
                 st.button(
                     f"Restore {prose.literal(deleted)}", key="restore-saved", on_click=_restore,
-                    args=(workspace, deleted, toml),
+                    args=(files, deleted, toml),
                 )  # fmt: skip
     st.file_uploader(
         "Load a settings file",
@@ -96,31 +96,31 @@ def _telling() -> Iterator[None]:
 
 
 @_telling()
-def _save(settings: Settings, workspace: Path) -> None:
+def _save(settings: Settings, files: TextFiles) -> None:
     name = st.session_state["settings-name"].strip()
-    saved.save(workspace, name, config.to_toml(settings, state.session().profile))
+    saved.save(files, name, config.to_toml(settings, state.session().profile))
     st.session_state["settings-saved"] = name
     _tell(done=f"Saved as {name}.")
 
 
 @_telling()
-def _delete(workspace: Path, name: str) -> None:
-    toml = saved.find(workspace, name).read_text(encoding="utf-8", errors="replace")
-    saved.delete(workspace, name)
+def _delete(files: TextFiles, name: str) -> None:
+    toml = saved.find(files, name).read_text(encoding="utf-8", errors="replace")
+    saved.delete(files, name)
     st.session_state[DELETED] = name, toml
     _tell(done=f"Deleted {name}.")
 
 
 @_telling()
-def _restore(workspace: Path, name: str, toml: str) -> None:
-    saved.save(workspace, name, toml)
+def _restore(files: TextFiles, name: str, toml: str) -> None:
+    saved.save(files, name, toml)
     st.session_state["settings-saved"] = name
     _tell(done=f"Restored {name}.")
 
 
 @_telling()
-def _take(workspace: Path, name: str) -> None:
-    _read(saved.find(workspace, name).read_bytes(), name)
+def _take(files: TextFiles, name: str) -> None:
+    _read(saved.find(files, name).read_bytes(), name)
 
 
 @_telling()

@@ -69,12 +69,15 @@ def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
 
 
 def draw(
-    stacks: Sequence[Stack], *, key: str = "stacks", on_open: Callable[[str], None] | None = None
-) -> None:
-    """Draw the stacks side by side. `on_open` gets the id of a passage that was chosen."""
+    stacks: Sequence[Stack], among: PoolResult, *, key: str = "stacks",
+    on_open: Callable[[str], None] | None = None,
+) -> None:  # fmt: skip
+    """Draw the stacks side by side. A title keeps what tells it from all hits it is `among`.
+    `on_open` gets the id of a passage that was chosen."""
     shown = _shown(stacks)
     rows = [[stack.entries[row] for row in shown] for stack in stacks]
-    titles = list(dict.fromkeys(each.title for entries in rows for each in entries if each))
+    stacked = (each.title for entries in rows for each in entries if each)
+    titles = list(dict.fromkeys([*stacked, *(hit.chunk.name for hit in among.hits)]))
     short = dict(zip(titles, telling_titles(titles, TITLE_WIDTH), strict=True))
     drawn = "".join(
         _drawn(stack, entries, short, opens=on_open is not None)

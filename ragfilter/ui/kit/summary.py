@@ -7,6 +7,7 @@ import re
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, PoolResult
 from ragfilter.report import Summary, first
@@ -154,9 +155,10 @@ def _funnel(result: PoolResult, summary: Summary) -> str:
 def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float, help: str) -> str:
     share = max(100 * n / summary.retrieved, 1.5) if n else 0
     colour = f"var(--rf-{colour})"
+    title = layer(name).title if name in theme.LAYERS else name
     return (
         f'<li title="{html.text(f"{name}: {help}")}">'
-        f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {html.text(name)}</span>'
+        f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {html.text(title)}</span>'
         f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{numbers.ms(ms)}</em></span>'
         f'<span class="rf-bar"><i style="width:{share:.1f}%;background:{colour}"></i></span></li>'
     )
@@ -165,8 +167,8 @@ def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float
 def _context(summary: Summary) -> str:
     unfiltered = first(summary.unfiltered, summary.left_out)
     about = (
-        f"Estimated tokens in the kept chunks. The prompt of an unfiltered search "
-        f"({unfiltered}: k under Retrieval) has {numbers.tokens(summary.tokens_unfiltered)}."
+        "Estimated tokens in the kept chunks. The prompt of a plain search "
+        f"({unfiltered}, by Unfiltered k) has {numbers.tokens(summary.tokens_unfiltered)}."
     )
     return (
         f'<div class="rf-fact" title="{about}">'

@@ -28,7 +28,7 @@ def draw(here: Visit) -> None:
         html.heading("Present", level=1)
         ask.draw(here)
         ask.draw_present_button()
-        empty.draw(here, error, empty.PRESENT)
+        empty.draw(here, error)
         return
     problems.incomplete(view.result.pool.incomplete)
     current_story = story_of(view.mine)
@@ -79,7 +79,7 @@ def _picture(view: View, current_story: Story) -> None:
         )
         after = stacks.Stack("Left so far" if now else "Everything found", tuple(left))
     html.heading("Before and after")
-    stacks.draw((before, after))
+    stacks.draw((before, after), view.mine)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         st.button(
             "After" if now < last else "Before",

@@ -20,7 +20,7 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import author
 
-PAGE = 20
+PAGE = 5
 LOOKS = {"+": "rf-in", "-": "rf-out"}
 Rules = Mapping[str, str | None]
 """Rules by chunk id, None for no rule."""
@@ -92,8 +92,8 @@ def draw_outcome() -> None:
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
-    """Draw each change as a title, and the rules before and after line by line, one page at a
-    time. Additions and removals are marked by sign and colour."""
+    """Draw each change as a title with the lines that come and go, by sign and colour, and the
+    names of the parts between them, one page at a time."""
     for title, before, after in diffs[page(key, len(diffs), PAGE)]:
         html.draw(
             f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>'
@@ -105,7 +105,7 @@ def _diff(before: str | None, after: str | None) -> str:
     return "\n".join(
         f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {html.text(line[2:])}</span>'
         for line in ndiff(old or ["no rule"], new or ["no rule"])
-        if line[0] != "?"
+        if line[0] in LOOKS or '":' in line
     )
 
 

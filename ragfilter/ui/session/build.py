@@ -10,7 +10,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import IndexJob, Queue
+from ragfilter.indexing.queue import IndexJob, Queue, queue_of
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state, turns
@@ -52,7 +52,7 @@ def missing(collections: Mapping[str, CollectionInfo]) -> list[str]:
 def offer(names: Sequence[str], resources: Resources) -> bool:
     """Draw one button per demo, the first as primary, or the progress of the demo that is being
     built. True once that has ended, unless it failed. Raises StoreError."""
-    queue = Queue(resources.bench.workspace.path)
+    queue = queue_of(resources.bench)
     orders = [Order(name, name) for name in DEMOS]
     jobs = (job for job in queue.jobs() if job.standing.open and job.order in orders)
     job = next(jobs, None)
@@ -67,7 +67,7 @@ def offer(names: Sequence[str], resources: Resources) -> bool:
                     key=f"build-{name}",
                     type="primary" if name == "demo" else "secondary",
                     icon=":material/play_arrow:",
-                    on_click=_order,
+                    on_click=order,
                     args=(name, queue),
                     help=HELP,
                 )
@@ -75,7 +75,8 @@ def offer(names: Sequence[str], resources: Resources) -> bool:
 
 
 @state.tell_errors()
-def _order(name: str, queue: Queue) -> None:
+def order(name: str, queue: Queue) -> None:
+    """Have the queue index this demo."""
     queue.put(Order(name, name))
 
 

@@ -240,14 +240,8 @@ def restore_view() -> None:
     if look.get(PANEL) in PANELS:
         session.panel = look[PANEL]
     session.evidence |= CHUNK in look or PANEL in look
-    places = look.get(PLACES, "")
-    if places in WINDOWS:
-        session.zoom, session.window = None, places
-    low, dash, high = places.partition("-")
-    if dash and low.isdecimal() and high.isdecimal() and len(low + high) < 12:
-        zoom = int(low), int(high)
-        if 0 < zoom[0] < zoom[1]:
-            session.zoom, session.window = zoom, None
+    if look.get(PLACES) in WINDOWS:
+        session.window = look[PLACES]
 
 
 def whole_link(nameable: Collection[str]) -> dict[str, str]:
@@ -257,11 +251,10 @@ def whole_link(nameable: Collection[str]) -> dict[str, str]:
     session = state.session()
     if not session.shared:
         return {}
-    zoom, window = session.zoom, session.window or CUT
     look = {
         CHUNK: (session.chunk or "") if session.chunk in nameable else "",
         PANEL: "" if session.panel == PANELS[0] else session.panel,
-        PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "" if window == CUT else window,
+        PLACES: "" if session.window == CUT else session.window,
         FILTER: st.session_state.get("filter") or "",
         RULE: st.session_state.get("filter-rule") or "",
         VIEW: OPERATOR if session.operator else "",

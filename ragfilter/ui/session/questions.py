@@ -201,7 +201,7 @@ def _record(asked: state.AskedQuestion, resources: Resources) -> None:
 def _remember(asked: state.AskedQuestion, session: Session) -> None:
     before = session.asked
     if before is None or (before.query, before.collection) != (asked.query, asked.collection):
-        session.zoom = session.chunk = None
+        session.chunk = None
         if session.panel == "Chunk":
             session.panel = "Answer"
     session.asked = asked

@@ -151,7 +151,8 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # needs one to draw the page while an answer is still being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     bench = Workbench.open(_deployment, kind="app")
-    sentences = Sentences(bench.workspace.path)
+    sentences = Sentences(bench.workspace)
+    bench.before_closing(sentences.close)
     ahead = Preparation(bench, sentences, _somebody_waits)
     Worker(bench, ahead.step).start()
     return Resources(bench, _deployment, sentences, ahead)

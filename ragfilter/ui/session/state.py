@@ -50,7 +50,7 @@ MOST_STEPS = 200
 MOST_MARKS = 50
 """How many labels can be undone."""
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
-"""The ranges of ranks that the curve offers, besides any range chosen by number."""
+"""The ranges of ranks that the curve offers."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 Step = tuple[str, dict[str, Any]]
 """A profile, and the settings that differ from it."""
@@ -175,9 +175,7 @@ class Session:
     chunk: str | None = None
     part: str = "Text"
     """What the panel shows of the open chunk."""
-    window: str | None = CUT
-    zoom: tuple[int, int] | None = None
-    """The ranks that the curve shows, if they were chosen by number instead of a `window`."""
+    window: str = CUT
     curve_frame: tuple[object, Any] | None = None
     """The ranges of the curve's axes, and what they were chosen for, so that they stay."""
     drag_moves: int = 0
@@ -185,8 +183,6 @@ class Session:
 
     blind: bool = False
     """Whether the labelling mode mixes ranks and hides what others said."""
-    ticked: tuple[str, list[str]] = ("", [])
-    """A question, and the chunks that are selected to be labelled for it."""
     marks: list[LabelChange] = field(default_factory=list)
     """The labels made in this session, newest last."""
     drafts: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -236,7 +232,7 @@ class Session:
     notices: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
-    collections: tuple[int, dict[str, CollectionInfo]] | None = None
+    collections: tuple[object, dict[str, CollectionInfo]] | None = None
     groups: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """The levels and departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)

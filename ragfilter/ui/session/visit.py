@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.indexing.queue import Queue
+from ragfilter.indexing.queue import queue_of
 from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
@@ -47,16 +47,16 @@ def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, 
     """The collections by name, as of the start of the session, the last `forget_collections`, or
     the last job that moved in the queue; with `anew`, as the store has them now. While it cannot be
     reached, they are those it had last."""
-    queue = _queue_mark(resources)
     session = state.session()
     held = session.collections
-    if held is None or anew or held[0] != queue:
-        try:
-            held = queue, {info.name: info for info in resources.bench.collections()}
-        except StoreError:
-            if held is None:
-                raise
-        session.collections = held
+    try:
+        moved = queue_of(resources.bench).moved()
+        if held is None or anew or held[0] != moved:
+            held = moved, {info.name: info for info in resources.bench.collections()}
+    except StoreError:
+        if held is None:
+            raise
+    session.collections = held
     infos = held[1]
     if session.collection not in infos:
         if session.collection:
@@ -70,16 +70,11 @@ def forget_collections() -> None:
     state.session().collections = None
 
 
-def _queue_mark(resources: Resources) -> int:
-    """Changes whenever a job is added, moves on or ends. Asks no store."""
-    return Queue(resources.bench.workspace.path).folder.stat().st_mtime_ns
-
-
 def collection_label(info: CollectionInfo, user: User) -> str:
-    """``demo · 431 chunks · l2``; without the number for a user from whom some may be hidden."""
+    """``demo · 431 chunks``; without the number for a user from whom some may be hidden."""
     count = f" · {numbers.chunks(info.count)}" if user.unrestricted else ""
     note = "" if info.complete else " · incomplete"
-    return f"{info.name}{count} · {SPACES[info.space]}{note}"
+    return f"{info.name}{count}{note}"
 
 
 @dataclass(frozen=True, slots=True)

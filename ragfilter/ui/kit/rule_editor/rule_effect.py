@@ -136,11 +136,12 @@ def draw(work: Desk, chunk: Chunk, rule: str | None) -> None:
         for change in dict.fromkeys((rule, None))
     ]
     listed = "".join(
-        f'<div class="rf-fact"><span>{words}</span><b>{n} <i>of {len(known.pools)}</i></b></div>'
-        for words, n in rows
+        f'<div class="rf-fact"><span>{words}</span><b>{n}</b></div>' for words, n in rows
     )
+    labelled = sum(i in known.qrels for i in known.pools)
     html.draw(
-        '<p class="rf-say">Questions that keep this chunk:</p>'
+        f'<p class="rf-say">How many of {_told(labelled, len(known.pools) - labelled)} keep this '
+        "chunk:</p>"
         f'<section class="rf-strip" aria-label="Questions that keep this chunk">{listed}</section>'
     )
     if is_changed(chunk, rule):
@@ -225,10 +226,7 @@ def _losing(work: Desk, changes: Changes, first: int) -> list[str]:
 
 def _draw(work: Desk, effect: Effect) -> None:
     """Draw an effect."""
-    asked = effect.queries - effect.labelled
-    questions = counted(effect.labelled, "labelled question")
-    if asked:
-        questions = f"{questions} and {asked} asked" if effect.labelled else f"{asked} asked"
+    questions = _told(effect.labelled, effect.queries - effect.labelled)
     line = f"{len(effect.rows) or 'None'} of {questions} would change"
     figures = ""
     if effect.rows and (was := effect.before) and (now := effect.after):
@@ -253,6 +251,12 @@ def _draw(work: Desk, effect: Effect) -> None:
         more = f"<summary>and {len(rows) - MOST_ROWS} more</summary>"
         body += f"<details>{more}<ul>{rest}</ul></details>"
     html.draw(f'<div class="rf-effect">{body}</div>')
+
+
+def _told(labelled: int, asked: int) -> str:
+    """The questions on which changes are tried: ``156 labelled questions and 2 asked``."""
+    first = counted(labelled, "labelled question") if labelled else ""
+    return " and ".join(filter(None, (first, f"{asked:,} asked" if asked else "")))
 
 
 def _row(work: Desk, row: QueryEffect) -> str:

@@ -114,7 +114,7 @@ def choose(asked: ChosenSet) -> None:
         list(labels),
         list(labels).index(asked.name),
         format_func=lambda each: labels.get(each, each),
-        width=260,
+        width=200,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More.",
         **widget.of(SET_BOX, asked.name, state.put, "query_set", labels=labels),
