@@ -327,7 +327,7 @@ def test_a_file_that_can_no_longer_be_written_loses_nothing(
         (["--families", "--where", "state=draft"], "invalid, warning, none, note"),
         (["--families", "--where", "text= "], "names no words"),
         (["--families", "--limit", "0"], "--limit"),
-        (["--llm", "--out", "/nowhere/drafts.jsonl"], "/nowhere/drafts.jsonl"),
+        (["--llm", "--out", "/dev/null/drafts.jsonl"], "/dev/null/drafts.jsonl"),
         (["--families", "-c", "empty"], "'empty' is empty"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -118,9 +118,6 @@ def _draft(
     after the `lines` that it has."""
     from ragfilter.workbench import chat_of
 
-    if out:
-        # A file that cannot be written is reported before the LLM is called.
-        _write_lines(out, lines)
     templates, prices = bench.templates(), bench.prices
     if waiting:
         step = -(-len(waiting) // SAMPLE)
@@ -254,9 +251,11 @@ def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
     """The lines of the output file at `path`, which need not exist, and the ids that have a rule
-    there. Raises InputError: unreadable, not a file of drafts, or for another collection."""
+    there. Raises InputError: unusable, not a file of drafts, or for another collection."""
     lines = [*read_lines(path)] if path.exists() else []
     ids = {_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)}
+    # A file that cannot be written is reported before the LLM is called.
+    _write_lines(path, lines)
     return lines, {chunk_id for chunk_id in ids if chunk_id is not None}
 
 
