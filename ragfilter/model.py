@@ -190,7 +190,7 @@ class Judgement:
     was full; of `shortened` not all the text was sent. `prompt_version` is the variant's
     name@version, `prompt_key` a hash of the whole prompt, the only one for which it is valid. Both
     are empty if no prompt was made. `cached`: no call was made now; tokens and milliseconds are
-    those of the call that was remembered. `reply` is the beginning of the answer as it came; it may
+    the figures of the cached call. `reply` is the beginning of the answer as it came; it may
     name hidden chunks, so only operators see it.
     """
 
@@ -405,7 +405,7 @@ class PrunedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """The limit that pieces had to reach, and those of every chunk that was pruned, by its id.
+    """The limit that pieces had to reach, and the pieces of each pruned chunk, by its id.
     `before` and `after` are the tokens of all chunks in the prompt."""
 
     limit: float

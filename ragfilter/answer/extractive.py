@@ -237,7 +237,7 @@ def _facts(query: str) -> Facts:
 
 
 def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
-    """The numbers of a comparison that hold for the chunk: those of the sides that its title names,
+    """The numbers of a comparison that hold for the chunk: of the sides that its title names,
     or else all; also all for a word to which a side gives none. None hold if the title gives
     another one."""
     titled = _facts(chunk.title)

@@ -67,7 +67,7 @@ class Answer:
     it is empty if no model was called (`extractive`, or an empty context). `cost`, in `currency`,
     is None without prices. `error` is a message, empty on success; `failed` says in one word how an
     endpoint failed (see ChatError). `doubt` is why the quotes of an extractive answer may not
-    answer the question. `cached`: no model was called now; tokens and milliseconds are those of the
+    answer the question. `cached`: no model was called now; tokens and milliseconds describe the
     original call.
     """
 

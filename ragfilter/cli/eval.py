@@ -161,7 +161,7 @@ def evaluate(
     """Measure settings over labelled queries, beside the unfiltered search.
 
     Several profiles, values or prompts are measured side by side, with 95% intervals and paired
-    tests. --set applies to every side but that of --against.
+    tests. --set applies to every side but --against.
     """
     if save:
         refuse_beside(

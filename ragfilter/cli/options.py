@@ -72,7 +72,7 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
 
 
 def file_of(value: Path, deployment: Deployment) -> Path:
-    """The settings file that `value` names: itself, or that of settings saved in the workspace.
+    """The settings file that `value` names: itself, or the file of settings saved in the workspace.
     Raises InputError, SettingsError: there are none."""
     try:
         if value.exists() or value.suffix == ".toml" or len(value.parts) != 1:

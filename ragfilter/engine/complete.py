@@ -180,7 +180,7 @@ def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chun
 
 
 def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """These chunks by id, those that exist: in the catalogue, or where there is none, read now."""
+    """The chunks that exist, by id: from the catalogue, or read now if there is none."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue
 
@@ -268,8 +268,8 @@ def _scores(
 
 
 def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
-    """Scores from 0 to 1, and whether they only give an order: if nothing is fitted, those of an
-    endpoint do, and those of any other range."""
+    """Scores from 0 to 1, and whether they only give an order: without a fit, an endpoint's scores
+    do, and so do scores outside 0 to 1."""
     if quality.reranker_slope and quality.reranker != "late_interaction":
         slope, offset = quality.reranker_slope, quality.reranker_offset
         odds = (slope * score + offset for score in raw)

@@ -136,7 +136,7 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     """The result as its user sees it: over the same pool, without what clearance hides.
 
     Ranks, gaps, counts and reasons are then those of the visible chunks, so that nothing reveals a
-    hidden one. Only the message that the clearance is insufficient stays. `memo` is that of the
+    hidden one. Only the message that the clearance is insufficient stays. `memo` belongs to the
     result's own replay.
     """
     user, pool = result.user, result.pool
@@ -258,7 +258,7 @@ MOST = 300
 class Replays:
     """Replays pools and reuses the steps of the last one."""
 
-    # One value, so that a run which is being stopped cannot mix its steps with those of the next.
+    # One value, so that a run which is being stopped cannot mix its steps with the next run's.
     _last: tuple[Pool, ReplayMemo] | None = None
 
     def of(self, pool: Pool, settings: Settings, user: User | None = None) -> PoolResult:

@@ -312,7 +312,7 @@ class Lessons:
     """What was learned from the labelled queries: from all (`whole`), and per fold from the other
     folds.
 
-    `figures` are those of each query with what was learned without it, and `budget` those if the
+    `figures` measure each query with what was learned without it; `budget` does the same if the
     context budget decides how many chunks are kept. `dial` maps the share of relevant hits to keep
     to the share that was kept on held-out queries.
     """
@@ -397,8 +397,8 @@ TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RerankFit:
-    """The map, and its log-loss on every other query, fitted on the rest; `base` is that of the
-    mere share of relevant chunks."""
+    """The map, and its log-loss on every other query, fitted on the rest; `base` is the log-loss of
+    the mere share of relevant chunks."""
 
     slope: float
     offset: float

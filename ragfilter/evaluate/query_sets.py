@@ -234,8 +234,8 @@ def exported(
     book: LabelBook, collection: str, name: str, catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Labels, Labels]:
     """The questions of a set, whether labelled or not: first with the labels by people and a demo's
-    own, then with an LLM's for the other pairs. `user` gets those of chunks they may see. Raises
-    InputError if there is no such set, and StoreError."""
+    own, then with an LLM's for the other pairs. `user` gets the labels of chunks they may see.
+    Raises InputError if there is no such set, and StoreError."""
     queries = questions(book, collection, name, catalogue, user)
     people, every = (
         _qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True)

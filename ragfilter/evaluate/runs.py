@@ -127,7 +127,7 @@ def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """Rows of two runs, A and B, query by query. `settings` are those of the rows, and `since` is
+    """Rows of two runs, A and B, query by query. `settings` belong to the rows, and `since` is
     what `changed_since` says of each run."""
 
     runs: tuple[Run, Run]

@@ -423,7 +423,7 @@ def recorded(
     *,
     values_only: bool = False,
 ) -> Settings:
-    """The settings with a record of what the values at `paths`, or by default those of the cutoff,
+    """The settings with a record of what the values at `paths`, by default the cutoff's,
     were tuned on: these pools, one for each query. `values_only`: labels did not choose the
     strategy."""
     quality, cutoff = settings.quality, settings.cutoff

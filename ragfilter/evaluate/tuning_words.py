@@ -77,7 +77,7 @@ def changed(before: Settings, after: Settings) -> list[str]:
 
 
 def _called(path: str) -> str:
-    """A setting's label; that of a switch is its layer's title."""
+    """A setting's label; for a switch, the title of its layer."""
     of_switch = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
     return of_switch.get(path) or field(path).label
 

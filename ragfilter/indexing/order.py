@@ -34,7 +34,7 @@ class Order:
     """One indexing. Without `source` the collection is restored from its own copy.
 
     `lenient`: records that cannot be used are left out and listed. `embedder` is the embedding
-    model; empty takes that of the collection, or for a new one the workspace's. `temporary`: the
+    model; empty takes the collection's, or for a new one the workspace's. `temporary`: the
     source is removed with the order.
     """
 

@@ -113,7 +113,7 @@ _ORDER, _STANDING = TypeAdapter(Order), TypeAdapter(Standing)
 KILLED = Standing(
     "failed",
     message=f"The process that indexed ended {MOST_TRIES} times.",
-    remedy="Its log, or that of the machine, says why. Memory may be short.",
+    remedy="Its log, or the machine's, says why. Memory may be short.",
 )
 
 

@@ -25,7 +25,7 @@ PART = 16
 QUIET_S = 1.0
 """How long nobody must have waited for anything."""
 MOST = 50_000
-"""Sentences of one collection; those of a larger one are embedded when an answer needs them."""
+"""Sentences of one collection; a larger one's are embedded when an answer needs them."""
 
 
 class Preparation:

@@ -96,7 +96,7 @@ class JudgeStats:
     besides.
 
     `reduction` is the share of candidates that was dropped, 0..1 (0 if there were none). `cached`:
-    the model was not called; tokens and milliseconds are those of the original call.
+    the model was not called; tokens and milliseconds describe the original call.
     """
 
     original: int
@@ -261,7 +261,7 @@ def no_room(settings: Judge) -> str:
 
 
 def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
-    """The figures of one judged replay. `trace` is that of the judge."""
+    """The figures of one judged replay. `trace` is the judge's."""
     answer = judgement or Judgement(())
     outcomes = [decision.outcome for decision in trace.decisions]
     expanded = outcomes.count("expanded")
@@ -296,7 +296,7 @@ _STORED = TypeAdapter(Judgement)
 
 class Judgements:
     """The last `size` answers used, by (model, `Judgement.prompt_key`); the least recently used
-    goes first. `texts` stores those of the endpoint `endpoint` beyond the process."""
+    goes first. `texts` stores the answers of `endpoint` beyond the process."""
 
     def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
         self._texts = texts

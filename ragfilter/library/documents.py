@@ -1,4 +1,4 @@
-"""Reads the hits of any store: texts, mappings, rows and objects, also those of LangChain,
+"""Reads the hits of any store: texts, mappings, rows and objects, also from LangChain,
 LlamaIndex and Haystack.
 
 Objects are recognised by their attributes, so none of these libraries is imported.
@@ -49,8 +49,8 @@ OF_METRIC: Mapping[str, tuple[str, ...]] = {
     "similarity": ("similarity", "score", "_score", "_relevance_score"),
     "rank": ("_relevance_score", "score", "_score", "similarity"),
 }
-"""Names of a hit's score by metric; the first that is there counts. In LanceDB, `_score` is that of
-a full-text search and `_relevance_score` that of a reranker, as after a hybrid search."""
+"""Names of a hit's score by metric; the first that is there counts. In LanceDB, `_score` comes from
+a full-text search and `_relevance_score` from a reranker, as after a hybrid search."""
 DISTANCES = ("distance", "_distance", "vector_distance", "score")
 """Names of its distance. Redis calls it vector_distance, Qdrant and Pinecone score."""
 SCORES = frozenset((*OF_METRIC["rank"], *DISTANCES))
@@ -101,7 +101,7 @@ def to_hits(
     the user may see none of `docs`, the hits are all of them, without any other warning.
 
     If there are no scores at all, the given order is the rank. Of chunks with the same id, the
-    nearest is kept. Raises InputError for scores without a metric, if their number is not that of
+    nearest is kept. Raises InputError for scores without a metric, if their number differs from
     the documents, and for an unknown form.
     """
     metric = check_metric(metric)

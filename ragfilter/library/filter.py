@@ -313,7 +313,7 @@ _TYPE = f"{Filter.__module__}.{Filter.__qualname__}"
 def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
-    `distances` are sorted, best first; lower is nearer. `settings` are those of the cutoff, such as
+    `distances` are sorted, best first; lower is nearer. `settings` set the cutoff, such as
     ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds', but any number may
     stay unless `max_results` is passed. Raises SettingsError, and InputError for a value that is
     not a finite number, and for values that fall.

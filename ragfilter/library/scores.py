@@ -124,7 +124,7 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
         )
     elif metric == "similarity" and _fused(scores):
         doubts.append(
-            "The scores look like those of reciprocal rank fusion (RRF), which are no "
+            "The scores look like reciprocal rank fusion (RRF), whose scores are no "
             "similarities: if they are, pass metric='rank'."
         )
     return tuple(doubts)
@@ -169,7 +169,7 @@ def _is_whole(number: float) -> bool:
 
 
 def _is_negated(scores: Sequence[float]) -> bool:
-    """Whether inner-product distances are those of unit vectors with the sign turned only."""
+    """Whether these are inner products of unit vectors with nothing but their sign turned."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return -1 - EDGE <= low < -EDGE and high <= 1 + EDGE
 

@@ -51,7 +51,7 @@ class BundledEmbedder:
     """About how many characters of English it reads."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` replaces that of the package. Its weights are checked all the same."""
+        """`folder` replaces the package's. Its weights are checked all the same."""
         self._folder = folder
         self._loading = threading.Lock()
         self._loaded: MiniLM | None = None

@@ -136,7 +136,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What one side sends. `cost` is that of 1,000 questions, in `currency`."""
+    """What one side sends. `cost` is for 1,000 questions, in `currency`."""
 
     name: str
     chunks: int

@@ -86,7 +86,7 @@ def _unjudged(result: PoolResult) -> str:
 
 def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
     """What plain search finds and what of it passes the filter, why the others do not, and the
-    effect on the prompt. `price` is that of a million prompt tokens, in `currency`."""
+    effect on the prompt. `price` is for a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
     passages = [_passing(story), _brought(story), story.unjudged, story.message]

@@ -362,8 +362,8 @@ def _exchanged(
 
 
 def _forms(old: str, new: str) -> dict[str, str]:
-    """The forms of `old` in terms, mapped to those of `new`; empty if a number would become a word
-    or change its sign."""
+    """The forms of `old` in terms, mapped to the forms of `new`; empty if a number would become
+    a word or change its sign."""
     if is_number(old) != is_number(new) or old.startswith("-") != new.startswith("-"):
         return {}
     ordinal = [_ORDINAL.fullmatch(word) for word in (old, new)]

@@ -68,7 +68,7 @@ def analyse(
     *,
     usual: Collection[str] = COMMON,
 ) -> list[Finding]:
-    """Findings about `rules`, by default those of the catalogue, in their order.
+    """Findings about `rules`, by default the catalogue's, in their order.
 
     The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
     only compared. `usual` are the words of nearly every question; see `usual_words`.
@@ -129,7 +129,7 @@ def fix_rules(
 
 
 def usual_words(questions: Collection[str]) -> frozenset[str]:
-    """The common words, and those of nearly all `questions` if these are many."""
+    """The common words, and the words of nearly all `questions` if there are many."""
     if len(questions) < ENOUGH:
         return COMMON
     held = Counter(chain.from_iterable(set(tokens(question)) for question in questions))
@@ -559,8 +559,8 @@ def _everywhere(rule: Rule, usual: Collection[str]) -> Iterator[Finding]:
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
-    """Values that the rule names only in some of their usual spellings: those of the chunk, and
-    those that the chunk does not count and for which the rule has both words and acronym."""
+    """Values that the rule names only in some of their usual spellings: the chunk's values, and
+    values that the chunk does not count and for which the rule has both words and acronym."""
     own = (*values(title), *values(text))
     counted = {value.words for value in own}
     of_rule = (v for group in rule.demands.values() for term in group for v in values(term))

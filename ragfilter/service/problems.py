@@ -48,7 +48,7 @@ class Problem(BaseModel):
 
 
 class Refused(RagfilterError):
-    """The service does not carry a request out; `status` is that of HTTP."""
+    """The service does not carry a request out; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str, *, remedy: str = "") -> None:
         self.status = status

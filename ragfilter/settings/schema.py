@@ -187,7 +187,7 @@ class Quality(Section):
     reranker_slope: float = setting(
         0.0, "A rerank score s counts as 1 / (1 + exp(−(slope × s + offset))), from 0 to 1, as "
         "fitted to labels by `ragfilter fit-reranker`. At 0, nothing is fitted: scores outside 0 "
-        "to 1 and those of an endpoint only order the chunks, and no threshold applies to them.",
+        "to 1 and an endpoint's scores only order the chunks, and no threshold applies to them.",
         unit="slope", ge=0, le=10_000, step=0.1, ceiling=100, label="Slope of the fit",
     )  # fmt: skip
     reranker_offset: float = setting(
@@ -294,7 +294,7 @@ class Diversity(Section):
     )
     max_similarity: float = setting(
         0.7,
-        "Drop a chunk if its text is at least this similar to that of a better one, measured as "
+        "Drop a chunk if its text is at least this similar to a better one's, measured as "
         "the share of three-word sequences they have in common.",
         unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
     )  # fmt: skip

@@ -162,7 +162,7 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[ForeignChe
         raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that holds chunks.")
     if there != own:
         raise StoreError(
-            f"The vectors of {name!r} have {there} dimensions, those of {embedder.name} {own}.",
+            f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}.",
             remedy="Name the embedding model that made them.",
         )
     with guard(store.where):
@@ -177,7 +177,7 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[ForeignChe
         (
             unit or collection.space == "cosine",
             "distances compare, since the vectors have unit length or the space is cosine",
-            "the vectors are not of unit length, but those of queries are, so the ranking may "
+            "the vectors are not of unit length, but query vectors are, so the ranking may "
             "differ from the collection's own; this does not affect cosine space",
         ),
         (

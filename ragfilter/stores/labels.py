@@ -98,7 +98,7 @@ UNCOUNTED = "gone:"
 @dataclass(frozen=True, slots=True)
 class Quoted:
     """What a label judges, whatever the chunks are: the quoted text, its source and page, and its
-    characters `start` to `end` in the source. -1 for what is not known. `score` is that of a fuzzy
+    characters `start` to `end` in the source. -1 for what is not known. `score` rates a fuzzy
     match, in percent."""
 
     quote: str
@@ -346,7 +346,7 @@ def place_of(chunk: Chunk) -> Quoted:
 def visible_labels(
     labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Label, ...]:
-    """The labels without those of chunks that `user` may not see. Labels of deleted chunks are only
+    """The labels of chunks that `user` may see. Labels of deleted chunks are only
     for users who see everything, since it is unknown who could see the chunk."""
     return tuple(
         each

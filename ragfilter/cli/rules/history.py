@@ -89,7 +89,7 @@ def undo(
 def redo(
     place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json = False
 ) -> int:
-    """Redo the change that was undone last, that of one chunk, or any that was undone.
+    """Redo the change that was undone last, the last of one chunk, or any that was undone.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """

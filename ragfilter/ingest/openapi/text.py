@@ -285,7 +285,7 @@ def _facets(schema: Any) -> list[str]:
 
 
 def _property_lines(schema: Any, place: ApiPlace) -> Iterator[str]:
-    """A line for each property, those of inline objects under dotted names (``bid.amount``)."""
+    """A line for each property; inline objects have dotted names (``bid.amount``)."""
     for before, name, value, required in _properties(schema):
         yield _described(f"- {before}{name}", value, place, required=required)
 

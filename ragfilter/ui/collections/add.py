@@ -274,7 +274,7 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
 
 
 def _model(target: str, visit: Visit) -> str:
-    """Draw the embedding model: that of the collection `target`, or a choice for a new one."""
+    """Draw the embedding model of the collection `target`, or a choice for a new one."""
     bench = visit.resources.bench
     if target:
         model = visit.collections[target].embedder

@@ -1,4 +1,4 @@
-"""The collections of the workspace, and those of other Chroma folders and servers: what they
+"""The collections of the workspace and of other Chroma folders and servers: what they
 contain, how they are opened, and the actions on one of them."""
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def _window(asked: ChosenSet, labels: tuple[Label, ...], labelled: Collection[st
 
 
 def _questions(asked: ChosenSet) -> Iterator[str]:
-    """The typed questions, those of the query set, and those that were asked."""
+    """The typed questions, the query set's, and the questions asked before."""
     yield from state.session().typed_questions
     for name in (asked.name, ASKED):
         try:

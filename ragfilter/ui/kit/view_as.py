@@ -70,7 +70,7 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         help="Chunks of a higher level are hidden.",
         **widget.of(LEVEL, user.level, _set_level),
     )
-    # In the order in which they were chosen; those of a user are sorted.
+    # In the order in which they were chosen; a user's are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(

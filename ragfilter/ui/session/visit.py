@@ -31,12 +31,12 @@ MOST_NAME = 100
 
 
 def author() -> str:
-    """The name given in this session, otherwise that of the deployment."""
+    """The name given in this session, otherwise the deployment's."""
     return state.session().author or open_resources().deployment.user
 
 
 def sign(name: str) -> None:
-    """Use this name from now on; a blank one stands for that of the deployment."""
+    """Use this name from now on; a blank one stands for the deployment's."""
     state.session().author = whole(name).strip()[:MOST_NAME].strip()
 
 

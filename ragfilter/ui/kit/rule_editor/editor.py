@@ -172,7 +172,7 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     """The groups, followed by an empty one. An emptied field keeps its place as long as the groups
-    are those of the form, since somebody may be typing in it."""
+    are the form's, since somebody may be typing in it."""
     known, n_fields = state.session().rules.fields
     fields = tuple(_terms(f"rule-group-{i}") for i in range(n_fields if known == chunk_id else 0))
     while fields and not fields[-1]:
