@@ -12,7 +12,6 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, isfinite
 
-from ragfilter.answer.pieces import pieces
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
@@ -21,7 +20,7 @@ from ragfilter.judge import call
 from ragfilter.judge import call as judgements
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import Finder, finder, question, walk
-from ragfilter.layers.prune import PRUNER
+from ragfilter.layers.prune import PRUNER, pieces
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (
     Chunk,

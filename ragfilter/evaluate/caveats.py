@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.prefixes import BestDistance
-from ragfilter.evaluate.variants import FIXED
+from ragfilter.evaluate.variants import FIXED, Variant
 from ragfilter.layers.origin import seen_labels
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
@@ -20,7 +20,6 @@ from ragfilter.text.numbers import counted, signed
 if TYPE_CHECKING:
     from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.measure import QueryRecord
-    from ragfilter.evaluate.variants import Variant
 
 FEW_QUERIES = 20
 """With fewer labelled queries, the figures say little."""

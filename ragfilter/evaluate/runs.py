@@ -27,14 +27,13 @@ from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.runs import Plan, Run, Runs
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ragfilter.stores.labels import LabelBook
-    from ragfilter.stores.runs import Runs
     from ragfilter.workbench import Workbench
 
 Seen = Callable[[int, int], bool | None]
