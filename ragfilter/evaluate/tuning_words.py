@@ -8,7 +8,7 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.caveats import between_ends, gain, gain_short
-from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.crossval import Interval, Target
 from ragfilter.evaluate.variants import ABOUT_ORACLE
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
@@ -16,7 +16,6 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.crossval import Target
     from ragfilter.evaluate.recalibrate import Recalibration
     from ragfilter.evaluate.tune import TunedMeans, Tuning
 
