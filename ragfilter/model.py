@@ -24,7 +24,7 @@ LayerName = str
 PendingKind = Literal["rerank", "judge", "prune"]
 
 
-MOST_LEVEL = 2**63 - 1
+MAX_LEVEL = 2**63 - 1
 """The highest level that a store can hold."""
 
 
@@ -32,7 +32,7 @@ def readable_level(value: object) -> int | None:
     """A whole number from 0 up; None for everything else ("abc", "2", 1.5, True, -1)."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if 0 <= value <= MOST_LEVEL else None
+    return value if 0 <= value <= MAX_LEVEL else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class User:
         if readable_level(self.level) is None:
             raise InputError(
                 f"The user's level is {self.level!r}.",
-                remedy=f"It must be a whole number from 0 to {MOST_LEVEL}.",
+                remedy=f"It must be a whole number from 0 to {MAX_LEVEL}.",
             )
         given: object = self.departments
         names = (given,) if isinstance(given, str) else given

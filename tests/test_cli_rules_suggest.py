@@ -193,7 +193,7 @@ def test_a_rate_limit_is_waited_for(serve: Serve) -> None:
         [CHUNKS[0]], chat, timeout_s=PATIENT_S, templates=None, wait=waits.append
     )
     assert draft.text == GOOD
-    assert waits == [runs.MOST_WAIT_S, runs.WAIT_S]
+    assert waits == [runs.MAX_WAIT_S, runs.WAIT_S]
 
 
 def test_a_rate_limit_without_end_is_a_failure() -> None:
@@ -210,7 +210,7 @@ def test_a_rate_limit_without_end_is_a_failure() -> None:
         [CHUNKS[0]], Limited(), timeout_s=PATIENT_S, templates=None, wait=waits.append
     )
     assert next(found).failed == "rate_limit"
-    assert waits == [1.0] * runs.MOST_WAITS
+    assert waits == [1.0] * runs.MAX_WAITS
 
 
 def test_own_templates(run: Run, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ ROUNDS = 3
 """How often layers may ask for more: a reranker's scores can change what the judge is asked."""
 PRUNING_S = 30.0
 """How long a pruner may take."""
-MOST_ODDS = 700.0
+MAX_ODDS = 700.0
 EDGE = 1e-6
 """How far beyond 0 and 1 a score may lie, since models compute in single precision."""
 
@@ -273,7 +273,7 @@ def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool
     if quality.reranker_slope and quality.reranker != "late_interaction":
         slope, offset = quality.reranker_slope, quality.reranker_offset
         odds = (slope * score + offset for score in raw)
-        return [1 / (1 + exp(-min(max(x, -MOST_ODDS), MOST_ODDS))) for x in odds], False
+        return [1 / (1 + exp(-min(max(x, -MAX_ODDS), MAX_ODDS))) for x in odds], False
     if quality.reranker != "http" and all(-EDGE <= score <= 1 + EDGE for score in raw):
         return [min(max(score, 0.0), 1.0) for score in raw], False
     places = {score: place for place, score in enumerate(sorted(set(raw), reverse=True))}

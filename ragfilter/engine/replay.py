@@ -250,7 +250,7 @@ def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     return f"Nothing is left: {trace.layer} dropped the last {last}."
 
 
-MOST = 300
+MAX_REPLAYS = 300
 """Maximum number of cached steps. A step is the decisions of one layer on a pool."""
 
 
@@ -272,6 +272,6 @@ class Replays:
     def _memo(self, pool: Pool) -> ReplayMemo:
         """The memo of this pool; empty for another pool, or if it holds too much."""
         last = self._last
-        if last is None or last[0] is not pool or len(last[1]) > MOST:
+        if last is None or last[0] is not pool or len(last[1]) > MAX_REPLAYS:
             self._last = last = pool, {}
         return last[1]

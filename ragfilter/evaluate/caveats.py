@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.measure import QueryRecord
 
-FEW = 20
+FEW_QUERIES = 20
 """With fewer labelled queries, the figures say little."""
 ONE = (
     "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a "
@@ -153,12 +153,12 @@ def fell_back(questions: int) -> str:
 def few(questions: int) -> str:
     """A warning if there are too few questions with something relevant for reliable figures; empty
     otherwise."""
-    if questions >= FEW:
+    if questions >= FEW_QUERIES:
         return ""
     has = "has" if questions == 1 else "have"
     return (
         f"Only {counted(questions, 'question')} {has} a chunk labelled relevant: too few for "
-        f"reliable figures. Label at least {FEW}."
+        f"reliable figures. Label at least {FEW_QUERIES}."
     )
 
 

@@ -192,7 +192,7 @@ class ComparedRuns:
             means = {each: self.mean(each, side) for each in caveats.LABELLED}
             sentences = *self.since[place], self.in_sample[place], caveats.unlabelled_of(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
-        if self.paired.gain.ends and self.paired.queries < caveats.FEW:
+        if self.paired.gain.ends and self.paired.queries < caveats.FEW_QUERIES:
             labelled = counted(self.paired.queries, "labelled question")
             notes.append(f"Only {labelled}, so the interval is wide.")
         return notes

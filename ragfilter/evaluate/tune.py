@@ -24,7 +24,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.carrying import quantiles
-from ragfilter.evaluate.caveats import FEW
+from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
     Choice,
@@ -295,7 +295,7 @@ def check_tunable(settings: Settings, questions: int) -> None:
     if questions < 2:
         raise InputError(
             "Cross-validation needs at least two labelled queries.",
-            remedy=f"Label more queries, at least {FEW} for meaningful figures.",
+            remedy=f"Label more queries, at least {FEW_QUERIES} for meaningful figures.",
         )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVERY = 1000
 """So many records are read between two reports."""
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """So many records that were left out are listed; the others are counted."""
 PHASES = {
     "read": "characters read",
@@ -131,7 +131,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     def skip(error: RagfilterError) -> None:
         nonlocal left_out
         left_out += 1
-        if left_out <= MOST_LISTED:
+        if left_out <= MAX_LISTED:
             refused.append(Refusal(error.message, error.remedy))
             watch.refused(refused[-1])
 

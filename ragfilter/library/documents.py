@@ -62,7 +62,7 @@ OUTER = (FIELDS | {*CONTENTS}) - {"metadata", "type"}
 """What counts beside nested fields, and before them. Dumps of LangChain have a `type` there."""
 ATTRIBUTES = OUTER | SCORES | {*NESTED, "type", "uuid"}
 """What is read of an object."""
-MOST_TOLD = 5
+MAX_TOLD = 5
 """Warnings that are given for each document."""
 
 EXPONENTIAL = (
@@ -192,9 +192,9 @@ def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
 
 def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
     """The first few warnings, and how many more there are."""
-    rest = len(warnings) - MOST_TOLD
+    rest = len(warnings) - MAX_TOLD
     more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
-    return (*warnings[:MOST_TOLD], *more)
+    return (*warnings[:MAX_TOLD], *more)
 
 
 def log_all(warnings: Sequence[str]) -> None:

@@ -33,10 +33,10 @@ with extra("openai"):
 log = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
-MOST_BODY_BYTES = 32 * 1024 * 1024
+MAX_BODY_BYTES = 32 * 1024 * 1024
 """Of one response: every few characters of an answer come in an envelope of hundreds of bytes."""
-MOST_EVENT_BYTES = 2 * 1024 * 1024
-MOST_TOKENS = 1_000_000_000
+MAX_EVENT_BYTES = 2 * 1024 * 1024
+MAX_TOKENS = 1_000_000_000
 LINGER_S = 1.0
 """How long the usage is waited for, once the model has said that it is done."""
 REFUSALS = (400, 404, 415, 422, 500, 501)
@@ -250,7 +250,7 @@ class _Body(httpx2.SyncByteStream):
             self.ended = self.ended or _DONE.search(seen) is not None
             blank = max(seen.rfind(end) for end in _EVENT_ENDS)
             event = len(seen) - blank if blank >= 0 else event + len(part)
-            if size > MOST_BODY_BYTES or event > MOST_EVENT_BYTES:
+            if size > MAX_BODY_BYTES or event > MAX_EVENT_BYTES:
                 raise failure("too large")
             tail = seen[-_TAIL:]
             yield part
@@ -329,7 +329,7 @@ def _whole(response: openai.Stream[Any]) -> Any:
     raw = response.response.read()
     if not raw.strip():
         raise failure("empty", "nothing")
-    if len(raw) > MOST_EVENT_BYTES:
+    if len(raw) > MAX_EVENT_BYTES:
         raise failure("too large")
     data = json.loads(raw)
     if not isinstance(data, dict):
@@ -369,4 +369,4 @@ def _tokens(value: object) -> int | None:
     """A count that can be: no endpoint's word is taken for any other."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if 0 <= value <= MOST_TOKENS else None
+    return value if 0 <= value <= MAX_TOKENS else None

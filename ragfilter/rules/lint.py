@@ -49,11 +49,11 @@ from ragfilter.text.normalise import UNSPACED, normalise, script
 
 ENOUGH, NEARLY_ALL = 20, 0.95
 """So many questions show which words are usual, and the share of them that has such a word."""
-MOST_ROUNDS = 50
+MAX_ROUNDS = 50
 SHORT = 3
 LIST = 3
 """Pieces that make a list. Two may be one name, such as "New York, NY"."""
-MOST_PIECES = 50
+MAX_PIECES = 50
 _BETWEEN = re.compile(r"[,;](?:\s+|$)|[\u3001\uff0c\u060c\u061b\uff1b]\s*|(?<=\d)\.$")
 """Separates the terms of a list, or ends a sentence after a number. "10,000" is one number."""
 _GROUP = re.compile(r"contain_one_of\[\d+\]")
@@ -112,7 +112,7 @@ def fix_rules(
     """
     fixed: dict[str, Rule] = {}
     waiting, current = dict(rules), dict(catalogue)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         for chunk_id, rule in waiting.items():
             current[chunk_id] = replace(current.get(chunk_id, Chunk(chunk_id)), rule=rule.text)
         fixes: dict[str, Rule] = {}
@@ -381,7 +381,7 @@ def _lists(rule: Rule) -> Iterator[Finding]:
         message = f"“{shorten(term)}” is only found with its punctuation. Write {listed}{more}."
         # Of required terms only the author knows whether all of them must occur.
         clear = trails or place.startswith(("contain_one_of", "contain_none_of"))
-        fix = rule.replaced(place, pieces) if clear and len(pieces) <= MOST_PIECES else None
+        fix = rule.replaced(place, pieces) if clear and len(pieces) <= MAX_PIECES else None
         yield _finding("list", place, message, fix, sure=False)
 
 

@@ -28,7 +28,7 @@ GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "releva
 """The grades that people assign. Imported labels may have higher grades."""
 LABELLED, ASKED = "labelled", "asked"
 """Sets that every collection has: the questions with labels, and those asked before."""
-MOST_ASKED = 1000
+MAX_ASKED = 1000
 LONGEST_NAME = 200
 BATCH = 500
 
@@ -310,7 +310,7 @@ class LabelBook(database.Book):
         text = _plain(question)
         mine = _asked.c.collection == collection
         oldest = (
-            sa.select(_asked.c.id).where(mine).order_by(_asked.c.id.desc()).offset(MOST_ASKED)
+            sa.select(_asked.c.id).where(mine).order_by(_asked.c.id.desc()).offset(MAX_ASKED)
         )  # fmt: skip
         with self._writing() as connection:
             off = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DRAFT, PREVIEW, EMPTIED = "draft-uploads", "draft-preview", "uploads-emptied"
 NEW = ""
-LARGEST, SHOWN, MOST_TOLD = 4000, 6, 5
+LARGEST, SHOWN, MAX_TOLD = 4000, 6, 5
 GUESSES = {
     "text": ("text", "content", "body", "description", "answer"),
     "id": ("id", "_id", "nr", "number", "key"),
@@ -236,8 +236,8 @@ def _refusals(refused: Sequence[InputError]) -> None:
     """Draw what is left out, and why."""
     if not refused:
         return
-    listed = "\n".join(f"- {message(str(error))}" for error in refused[:MOST_TOLD])
-    more = len(refused) - MOST_TOLD
+    listed = "\n".join(f"- {message(str(error))}" for error in refused[:MAX_TOLD])
+    more = len(refused) - MAX_TOLD
     st.warning(f"Left out:\n\n{listed}" + (f"\n- and {more} more" if more > 0 else ""))
 
 

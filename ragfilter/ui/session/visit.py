@@ -26,7 +26,7 @@ from ragfilter.ui.session.state import AskedQuestion
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
 
-MOST_NAME = 100
+MAX_NAME = 100
 """Characters of a name."""
 
 
@@ -37,7 +37,7 @@ def author() -> str:
 
 def sign(name: str) -> None:
     """Use this name from now on; a blank one stands for the deployment's."""
-    state.session().author = whole(name).strip()[:MOST_NAME].strip()
+    state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
 SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}

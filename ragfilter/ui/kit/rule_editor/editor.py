@@ -27,7 +27,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 190
-MOST_FINDINGS = 6
+MAX_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
 HELP = {
@@ -294,10 +294,10 @@ def _findings(it: Editing, rule: str | None) -> None:
         *checks.findings(replace(chunk, rule=rule)),
         *(() if rule_effect.is_changed(chunk, rule) else it.more),
     )
-    for number, finding in enumerate(findings[:MOST_FINDINGS]):
+    for number, finding in enumerate(findings[:MAX_FINDINGS]):
         _finding(chunk, number, finding)
-    if len(findings) > MOST_FINDINGS:
-        elements.aside(f"and {len(findings) - MOST_FINDINGS} more")
+    if len(findings) > MAX_FINDINGS:
+        elements.aside(f"and {len(findings) - MAX_FINDINGS} more")
 
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
