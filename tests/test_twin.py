@@ -7,9 +7,12 @@ Only ids that are made anew for each collection and run are left out, and clocks
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from zlib import crc32
 
 import pytest
 from faults import Handler, Serve
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
 from twins import SECRET, USER, make_twins, still_clocks
 
 from ragfilter.cli import main
@@ -258,6 +263,34 @@ def test_a_change_of_a_hidden_chunk_changes_nothing_that_is_said_of_a_run(
         assert (now == before) is not changed
         with Workbench.open(Deployment(data_dir=world / "ws")) as bench:
             bench.collection("small").set_rules(old)
+
+
+TOOLS: list[tuple[str, dict[str, Any]]] = [
+    *(
+        ("search_chunks", {"query": query, **given})
+        for query in QUERIES
+        for given in ({}, {"profile": "unfiltered", "k": 3}, {"profile": "query-must"})
+    ),
+    *(("get_chunks", {"ids": ["cat-0", "hidden-cat-0", "nope"], "depth": n}) for n in (0, 1, 3)),
+]
+
+
+def test_an_agent_is_told_the_same_without_the_hidden_chunks(worlds: tuple[Path, Path]) -> None:
+    made = []
+    for world in worlds:
+        options = [*AS_USER, "-c", "small", "--data-dir", str(world / "ws")]
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "ragfilter", "mcp", *options], env={**os.environ}
+        )
+        made.append(asyncio.run(_answers(server)))
+    assert made[0] == made[1]
+    assert SECRET not in json.dumps(made[0])
+    assert "purrs" in json.dumps(made[0])
+
+
+async def _answers(server: StdioServerParameters) -> list[Any]:
+    async with Client(server) as client:
+        return [(await client.call_tool(name, given)).model_dump() for name, given in TOOLS]
 
 
 def judge(handler: Handler, body: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
 
 
 def file_of(value: Path, deployment: Deployment) -> Path:
-    """The settings file that `value` names: itself, or that of settings saved in the workspace.
+    """The settings file that `value` names: itself, or the file of settings saved in the workspace.
     Raises InputError, SettingsError: there are none."""
     try:
         if value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
@@ -150,10 +150,10 @@ GapThreshold = Annotated[
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
-MOST = 1_000_000_000
+MAX_NUMBER = 1_000_000_000
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=1, max=MOST, help="Use only the first N queries."),
+    typer.Option("--limit", min=1, max=MAX_NUMBER, help="Use only the first N queries."),
 ]
 
 # groups: a parameter of one of these types gives a command all its options

@@ -36,6 +36,8 @@ FEATURES: Mapping[str, str] = {
     "score_behind": "how far that lies below the best score of any hit",
 }
 """What a calibration may look at, with the meaning of each."""
+MIN_LABELLED = 10
+"""With fewer labelled queries, nothing is learned."""
 
 
 class Origin(SettingTable):

@@ -185,7 +185,7 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
     there, own = sample.shape[1], embedder.embed(["a"]).shape[1]
     if there != own:
         raise StoreError(
-            f"The vectors of {name!r} have {there} dimensions, those of {embedder.name} {own}.",
+            f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}.",
             remedy="Name the embedding model that made them.",
         )
     unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
@@ -195,7 +195,7 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
         (
             unit or collection.space == "cosine",
             "distances compare, since the vectors have unit length or the space is cosine",
-            "the vectors are not of unit length, but those of queries are, so the ranking may "
+            "the vectors are not of unit length, but query vectors are, so the ranking may "
             "differ from the collection's own; this does not affect cosine space",
         ),
         (

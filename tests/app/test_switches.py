@@ -99,6 +99,17 @@ def test_each_strategy_acts_and_shows_what_it_uses(
     assert kept is None or len(page.kept) == kept
 
 
+def test_a_strategy_that_cannot_act_yet_says_what_it_needs_and_changes_nothing(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
+    kept, options = page.kept, page.at.selectbox(key=key("cutoff.strategy")).options
+    assert "calibrated · needs 10 labelled questions" in options
+    page.select("cutoff.strategy", "calibrated")
+    assert (page.changes, page.kept) == ({}, kept)
+    assert "needs 10 labelled questions" in " ".join(page.warnings)
+
+
 def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(
     open_page: Callable[..., Any],
 ) -> None:

@@ -191,7 +191,7 @@ def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Pa
 
 def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: Path) -> None:
     for name, folder, said in (
-        ("flat", str(theirs), "2 dimensions, those of all-MiniLM-L6-v2 384"),
+        ("flat", str(theirs), "2 dimensions, but all-MiniLM-L6-v2 makes 384"),
         ("empty", str(theirs), "empty"),
         ("nothing", str(theirs), "nothing"),
         ("notes", str(theirs.parent), "is no Chroma folder"),

@@ -257,7 +257,7 @@ def _checked(vector: Vectors, dimension: int) -> Vectors:
         )
     if len(query) != dimension:
         raise StoreError(
-            f"The question's vector has {len(query)} dimensions, those of the chunks {dimension}.",
+            f"The question's vector has {len(query)} dimensions, but the chunks have {dimension}.",
             remedy="Check that the collection was indexed with the embedding model now in use.",
         )
     return query

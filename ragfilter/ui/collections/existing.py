@@ -1,5 +1,5 @@
-"""The collections of the workspace, and those of other stores: what they contain, how they are
-opened, and the actions on one of them."""
+"""The collections of the workspace and of other stores: what they contain, how they are opened,
+and the actions on one of them."""
 
 from __future__ import annotations
 

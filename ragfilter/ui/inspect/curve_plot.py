@@ -102,10 +102,13 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: I
         notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor=anchor, xanchor="left"))
         return
     shapes.append(_band(line.below, line.above, ink))
-    # Where it is narrow, both stand above it.
+    # Where it is narrow, both stand above it, and above the points that follow if there is room.
     tall = (line.above - line.below) / (top - bottom) > 0.12
     above = "dropped above" if tall else f"dropped above · {line.cliff}"
-    notes.append(_note(above, ink.muted, x=0, y=line.above, yanchor="bottom", xanchor="left"))
+    lifted = 22 if not tall and (top - line.above) / (top - bottom) > 0.2 else 0
+    notes.append(
+        _note(above, ink.muted, x=0, y=line.above, yanchor="bottom", xanchor="left", yshift=lifted)
+    )
     if tall:
         crossed = (line.kept + 0.5 - low) / (high - low)
         # Beside the curve, which crosses the band there, and in the band's larger part.

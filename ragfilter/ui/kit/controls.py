@@ -20,6 +20,7 @@ from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.learned import MIN_LABELLED
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.kit import settings_files
@@ -27,7 +28,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import MOST_NAME, View, Visit, author, collection_label, sign
+from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, collection_label, sign
 
 ORDER_HELP = (
     "Each layer works on what the one above lets through. Clearance comes first so that nothing "
@@ -62,6 +63,7 @@ NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 MARK = "●"
 """The sign of a value that differs from the profile's."""
 STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
+UNLEARNED = f"needs {MIN_LABELLED} labelled questions"
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -138,6 +140,9 @@ def apply_choice(value: Any, path: str) -> None:
     if value is None:
         return
     values = {path: value}
+    if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
+        state.notice(f"The strategy {LEARNED} {UNLEARNED}: “Suggest settings” on Tune learns it.")
+        return
     if path in ORDERED:
         low, high = ORDERED
         other = high if path == low else low
@@ -150,9 +155,8 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
     names = {each: choice_label(each) for each in info.choices or ()}
     if info.path == STRATEGY:
         names |= {each: f"{each} · {n}" for each, n in kept.items()}
-        # It is offered once Tune has learned it.
-        if value != LEARNED and state.settings().cutoff.calibration is None:
-            del names[LEARNED]
+        if state.settings().cutoff.calibration is None:
+            names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
     given = widget.of(key(info.path, view), value, apply_choice, info.path, labels=names)
     given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
@@ -376,7 +380,7 @@ def draw_more(visit: Visit) -> None:
         st.text_input(
             "Your name",
             author(),
-            max_chars=MOST_NAME,
+            max_chars=MAX_NAME,
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), sign),
         )

@@ -167,8 +167,8 @@ def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float
 def _context(summary: Summary) -> str:
     unfiltered = first(summary.unfiltered, summary.left_out)
     about = (
-        f"Estimated tokens in the kept chunks. The prompt of an unfiltered search "
-        f"({unfiltered}: k under Retrieval) has {numbers.tokens(summary.tokens_unfiltered)}."
+        "Estimated tokens in the kept chunks. The prompt of a plain search "
+        f"({unfiltered}, by Unfiltered k) has {numbers.tokens(summary.tokens_unfiltered)}."
     )
     return (
         f'<div class="rf-fact" title="{about}">'
