@@ -35,7 +35,10 @@ EVIDENCE = Path(__file__).parent / "evidence"
 SHARES = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
 FIRST, FEW = 10, 4
 CHARS = 1100
-PAGES = ("child_process", "events", "os", "path", "readline", "timers", "worker_threads")
+PAGES = (
+    *("buffer", "child_process", "crypto", "debugger", "events", "fs", "http", "os", "path"),
+    *("process", "readline", "stream", "timers", "url", "worker_threads"),
+)
 PRUNED = load(profile="unfiltered", environ={}).settings.with_values(
     {"prune.enabled": True, "context.max_context_tokens": 100_000}
 )

@@ -24,7 +24,7 @@ LayerName = str
 PendingKind = Literal["rerank", "judge", "prune"]
 
 
-MOST_LEVEL = 2**63 - 1
+MAX_LEVEL = 2**63 - 1
 """The highest level that a store can hold."""
 
 
@@ -32,7 +32,7 @@ def readable_level(value: object) -> int | None:
     """A whole number from 0 up; None for everything else ("abc", "2", 1.5, True, -1)."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if 0 <= value <= MOST_LEVEL else None
+    return value if 0 <= value <= MAX_LEVEL else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class User:
         if readable_level(self.level) is None:
             raise InputError(
                 f"The user's level is {self.level!r}.",
-                remedy=f"It must be a whole number from 0 to {MOST_LEVEL}.",
+                remedy=f"It must be a whole number from 0 to {MAX_LEVEL}.",
             )
         given: object = self.departments
         names = (given,) if isinstance(given, str) else given
@@ -190,7 +190,7 @@ class Judgement:
     was full; of `shortened` not all the text was sent. `prompt_version` is the variant's
     name@version, `prompt_key` a hash of the whole prompt, the only one for which it is valid. Both
     are empty if no prompt was made. `cached`: no call was made now; tokens and milliseconds are
-    those of the call that was remembered. `reply` is the beginning of the answer as it came; it may
+    the figures of the cached call. `reply` is the beginning of the answer as it came; it may
     name hidden chunks, so only operators see it.
     """
 
@@ -405,7 +405,7 @@ class PrunedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """The limit that pieces had to reach, and those of every chunk that was pruned, by its id.
+    """The limit that pieces had to reach, and the pieces of each pruned chunk, by its id.
     `before` and `after` are the tokens of all chunks in the prompt."""
 
     limit: float

@@ -193,7 +193,7 @@ class Workbench:
 
     def embedder_of(self, name: str) -> NamedEmbedder:
         """The embedding model for a collection: the one it was opened or made with. A model that
-        the environment names is that of all collections but foreign ones. Raises StoreError."""
+        the environment names belongs to all collections but foreign ones. Raises StoreError."""
         if self.deployment.embedding_model:
             return self.embedder_called(self.stores.opening(name).embedder)
         return self.embedder_called(self.stores.embedder(name))

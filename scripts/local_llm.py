@@ -28,7 +28,7 @@ PORT = 8012
 MODEL = "smollm2-135m"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT_TOKENS = 8192
-MOST_ANSWER_TOKENS = 512
+MAX_ANSWER_TOKENS = 512
 """A model this small may never find an end, above all where it must write JSON."""
 TEMPERATURE = 0.2
 REPEAT_PENALTY = 1.06
@@ -76,7 +76,7 @@ def environment_lines(base_url: str) -> str:
     return f"export OPENAI_BASE_URL={base_url}\nexport OPENAI_MODEL={MODEL}\n"
 
 
-def serve(port: int, *, answer_tokens: int = MOST_ANSWER_TOKENS) -> tuple[Any, str]:
+def serve(port: int, *, answer_tokens: int = MAX_ANSWER_TOKENS) -> tuple[Any, str]:
     """Load the model and start to listen; the server object and its base URL.
 
     `port` 0 takes a free one. An answer is cut after `answer_tokens`. The server stops when the
@@ -142,8 +142,8 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--answer-tokens",
         type=int,
-        default=MOST_ANSWER_TOKENS,
-        help=f"an answer is cut there; default {MOST_ANSWER_TOKENS}",
+        default=MAX_ANSWER_TOKENS,
+        help=f"an answer is cut there; default {MAX_ANSWER_TOKENS}",
     )
     given = parser.parse_args(args)
     stop = threading.Event()

@@ -29,6 +29,7 @@ from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import ChatModel, Vectors
+from ragfilter.settings.deployment import Deployment
 from ragfilter.testing import MemoryCollection
 
 LABELS = {"first": ("0", "1"), "second": ("10", "9", "11")}
@@ -52,7 +53,7 @@ class Line(MemoryCollection):
 
 class Workbench:
     prices = None
-    deployment = SimpleNamespace(data_dir=Path())
+    deployment = Deployment(data_dir=Path())
 
     def __init__(self, chat: ChatModel | None, line: Line) -> None:
         self.chat = chat

@@ -316,9 +316,9 @@ def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(
 def test_import_of_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
     run("import", str(tmp_path / "missing.jsonl"), code=2)
     assert "missing.jsonl cannot be read: No such file" in run.err
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "bytes").write_bytes(b"\xff\x00")
     run("import", str(tmp_path / "bytes"), code=2)
-    assert "it is not UTF-16 text" in run.err
+    assert "line 1: not UTF-8" in run.err
 
 
 # -- history, undo, redo ---------------------------------------------------------------------------

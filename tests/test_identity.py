@@ -36,7 +36,7 @@ from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import (
-    MOST_LEVEL,
+    MAX_LEVEL,
     Chunk,
     Entity,
     Hit,
@@ -52,17 +52,17 @@ from ragfilter.publish.reports import ReportOrigin
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.metadata import admission, can_push
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.metadata import admission, can_push
 from ragfilter.ui.inspect.reference_graph import Known
 from ragfilter.ui.session import link
 
 NAMES = ("ops", "hr", "law", "5", "None", "nan")
-LEVELS = (0, 1, 2, 3, 100, MOST_LEVEL)
+LEVELS = (0, 1, 2, 3, 100, MAX_LEVEL)
 THEIRS = ((), *((name,) for name in NAMES), NAMES[:3], NAMES[3:])
 users = st.sampled_from([User(level, theirs) for level in LEVELS for theirs in THEIRS])
-numbers = (*range(-2, 5), *map(np.int32, range(-2, 5)), 1e300, -0.0, b"\x00", "1", "²", MOST_LEVEL)
+numbers = (*range(-2, 5), *map(np.int32, range(-2, 5)), 1e300, -0.0, b"\x00", "1", "²", MAX_LEVEL)
 clearances = st.sampled_from([*numbers, *STRANGE_CLEARANCES]) | st.integers()
 departments = st.sampled_from(
     [None, None, *NAMES, *map(str.encode, NAMES), 5, 5.0, *STRANGE_DEPARTMENTS]
@@ -215,7 +215,7 @@ def test_every_way_out_names_what_is_seen_so_that_the_law_above_can_fail(sink: s
 def secrets(store: ChromaStore) -> tuple[ChromaCollection, dict[str, tuple[Any, Any]]]:
     """A collection with every combination of clearance and department, and the values given for
     each."""
-    levels = [*range(5), MOST_LEVEL, *STRANGE_CLEARANCES]
+    levels = [*range(5), MAX_LEVEL, *STRANGE_CLEARANCES]
     names = [None, *NAMES, " ops", *STRANGE_DEPARTMENTS]
     given = {f"c{i}": pair for i, pair in enumerate(product(levels, names))}
     collection = store.create("secrets", embedder="given")
@@ -231,7 +231,7 @@ def secrets(store: ChromaStore) -> tuple[ChromaCollection, dict[str, tuple[Any, 
     return collection, given
 
 
-@pytest.mark.parametrize("level", [0, 2, MOST_LEVEL])
+@pytest.mark.parametrize("level", [0, 2, MAX_LEVEL])
 @pytest.mark.parametrize("theirs", [(), ("ops",), ("ops", "law", "5")])
 def test_the_stores_condition_and_the_check_in_memory_select_the_same_chunks(
     secrets: tuple[ChromaCollection, dict[str, tuple[Any, Any]]],
@@ -256,7 +256,7 @@ def test_the_stores_condition_and_the_check_in_memory_select_the_same_chunks(
 # -- no setting ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("level", [-1, 1.0, True, None, "1", np.int64(1), MOST_LEVEL + 1])
+@pytest.mark.parametrize("level", [-1, 1.0, True, None, "1", np.int64(1), MAX_LEVEL + 1])
 def test_a_level_that_is_none_is_refused(level: Any) -> None:
     with pytest.raises(InputError, match=r"level is .* must be a whole number"):
         User(level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ragfilter.judge.call import MOST_OF_ONE_POOL, Judgements, join_judgements
+from ragfilter.judge.call import MAX_OF_ONE_POOL, Judgements, join_judgements
 from ragfilter.model import Judgement, Verdict
 
 SAID = Judgement(
@@ -48,4 +48,4 @@ def test_a_pool_holds_one_judgement_a_prompt_and_no_failure_for_a_success() -> N
     ):
         assert join_judgements(before, new) == after
     many = [replace(SAID, prompt_key=str(n)) for n in range(40)]
-    assert join_judgements((), many) == tuple(many[-MOST_OF_ONE_POOL:])
+    assert join_judgements((), many) == tuple(many[-MAX_OF_ONE_POOL:])

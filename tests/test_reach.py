@@ -152,6 +152,7 @@ REACHES = {
     "query-must": (15, 50, 45),
     "llm-filter": (40, 50, 40),
     "full": (50, 50, 420),
+    "short-answers": (50, 50, 420),
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
-from ragfilter.answer.reply import MOST_BYTES, bounded, estimated_usage, without_thought
+from ragfilter.answer.reply import MAX_BYTES, bounded, estimated_usage, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind
 from ragfilter.judge import call
 from ragfilter.model import Chunk, Hit, Verdict
@@ -79,7 +79,8 @@ THOUGHTS = [
     # What prompts call a thought, and tags with spaces, without an end, escaped or in full width
     *(f"Hm?\n{close}\n\n{{}}" for close in (
         "</analysis>", "</thought_process>", "</thinking_process>", "</rationale>", "</cot>",
-        "</inner_monologue>", "</chain-of-thought>", "</scratch_pad>", "</reasoning_content>",
+        "</inner_monologue>", "</deliberation>", "</chain-of-thought>",
+        "</scratch_pad>", "</reasoning_content>",
         "</ think>", "< /think>", "< / THINK >", "</think", "</analysis\n>", "&lt;/think&gt;",
         "<|think_end|>", "<|end_think|>", "<end_of_thought>", "<｜end▁of▁thinking｜>", "＜/think＞",
         "...done thinking.", "…done thinking",
@@ -224,11 +225,11 @@ def test_the_pieces_hold_no_thought(pieces: list[str], read: list[str]) -> None:
 
 def test_an_answer_without_end_fails_like_any_other() -> None:
     piece = "c1 -> KEEP\n" * 100
-    pieces = (piece,) * (MOST_BYTES // len(piece) + 1)
+    pieces = (piece,) * (MAX_BYTES // len(piece) + 1)
     made = answered(*pieces)
     assert made.failed == "interrupted"
     assert "longer than" in made.error
-    assert len(made.text) == MOST_BYTES
+    assert len(made.text) == MAX_BYTES
     judgement = judged(*pieces)
     assert "longer than" in judgement.error
     assert judgement.verdicts == ()

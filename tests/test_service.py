@@ -36,7 +36,7 @@ from ragfilter.cli import main
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.app import Serving, make_app
-from ragfilter.service.gate import MOST_BYTES
+from ragfilter.service.gate import MAX_BYTES
 from ragfilter.service.problems import Refused
 from ragfilter.service.tokens import Caller, hashed, read_tokens
 from ragfilter.service.work import Work
@@ -191,7 +191,7 @@ def test_every_error_has_one_shape_and_a_remedy(service: TestClient) -> None:
         assert (said.status_code, set(said.json())) == (status, {"error", "message", "remedy"})
         assert said.json()["remedy"]
     assert service.get("/v1/search").status_code == 405
-    for sent in (b" " * (MOST_BYTES + 1), (b" " * 1024 for _ in range(MOST_BYTES // 1024 + 1))):
+    for sent in (b" " * (MAX_BYTES + 1), (b" " * 1024 for _ in range(MAX_BYTES // 1024 + 1))):
         large = service.post("/v1/search", content=sent, headers={"content-type": JSON})
         assert large.status_code == 413
     assert service.post("/v1/search", content=b"{", headers={"content-type": JSON}).is_error

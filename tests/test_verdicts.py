@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter.answer.reply import MOST_BYTES
+from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.judge.call import prompt
-from ragfilter.judge.parse import ACTIONS, MOST_REMARKS, SCHEMA, parse
+from ragfilter.judge.parse import ACTIONS, MAX_REMARKS, SCHEMA, parse
 from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.settings.schema import Judge
 
@@ -381,7 +381,7 @@ HEAVY = {
 def test_reading_takes_time_in_proportion(piece: str, head: str) -> None:
     """Four times the maximum that is read of an answer; in quadratic time it would take half a
     minute."""
-    text = head + piece * (4 * MOST_BYTES // len(piece))
+    text = head + piece * (4 * MAX_BYTES // len(piece))
     with ends_soon():
         parse(text, IDS)
 
@@ -390,7 +390,7 @@ def test_remarks_are_short_and_few() -> None:
     asked = [f"{n}{'x' * 500}\x1b[31m" for n in range(100)]
     text = "\n".join(f"{i} -> PERHAPS\nunknown{i} -> KEEP" for i in asked)
     _, remarks, *_ = parse(text, asked)
-    assert len(remarks) == MOST_REMARKS + 2
+    assert len(remarks) == MAX_REMARKS + 2
     assert remarks[-2:] == ("and 80 more", "100 decisions for ids not asked about")
     assert all(len(r) < 100 and r.isprintable() for r in remarks)
 

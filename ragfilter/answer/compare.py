@@ -13,7 +13,7 @@ from ragfilter.answer.extractive import Quote, extract
 from ragfilter.answer.stream import Answer, cited
 from ragfilter.protocols import Embedder
 
-MOST_ADDED = 2
+MAX_ADDED = 2
 """Maximum number of quotes of what only one context has."""
 _QUOTED = re.compile(r"\[(\d+)\]$")
 _BLOCKS = re.compile(r"\n\s*\n")
@@ -56,7 +56,7 @@ def added(query: str, context: Context, other: Context, embedder: Embedder) -> t
     """
     theirs = {hit.id for hit in other.chunks}
     own = [(n, hit) for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs]
-    quotes = extract(query, [hit for _, hit in own], embedder)[:MOST_ADDED]
+    quotes = extract(query, [hit for _, hit in own], embedder)[:MAX_ADDED]
     return tuple(Quote(own[q.number - 1][0], q.text, q.score, q.is_row) for q in quotes)
 
 

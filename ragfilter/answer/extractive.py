@@ -20,11 +20,11 @@ from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Embedder, Vocabulary
 from ragfilter.text import comparison
 
-MOST_QUOTES = 4
-MOST_ROWS = 6
+MAX_QUOTES = 4
+MAX_ROWS = 6
 """A comparison may need a row for each side from each table. Rows with its numbers are quoted up to
 this many."""
-MOST_UNITS = 300
+MAX_UNITS = 300
 """Sentences and rows compared with the query; a longer context is only read in part."""
 WITHIN = 0.15
 """Further quotes must come this close to the best one's score."""
@@ -87,7 +87,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
         for run in kept_runs(hit.chunk.text, hit.struck)
         for unit in units(run)
     ]
-    candidates = ([each for each in candidates if _tells(each[2])] or candidates)[:MOST_UNITS]
+    candidates = ([each for each in candidates if _tells(each[2])] or candidates)[:MAX_UNITS]
     if not candidates:
         return ()
     texts = (_passage(chunk.title, unit) for _, chunk, unit in candidates)
@@ -111,7 +111,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
             break
         # Rows of two sides or tables look alike, but say different things.
         alike = [REPEATED if needed[i] and needed[j] else SAME for j in picked]
-        most = MOST_ROWS if needed[i] else MOST_QUOTES
+        most = MAX_ROWS if needed[i] else MAX_QUOTES
         if len(picked) < most and np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < alike):
             picked.append(i)
     return tuple(_quote(*candidates[i], score=float(scores[i])) for i in picked)
@@ -237,7 +237,7 @@ def _facts(query: str) -> Facts:
 
 
 def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
-    """The numbers of a comparison that hold for the chunk: those of the sides that its title names,
+    """The numbers of a comparison that hold for the chunk: of the sides that its title names,
     or else all; also all for a word to which a side gives none. None hold if the title gives
     another one."""
     titled = _facts(chunk.title)

@@ -14,7 +14,7 @@ from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.text.normalise import ends_in_half, whole
 from ragfilter.text.tokens import estimate
 
-MOST_BYTES = 128 * 1024
+MAX_BYTES = 128 * 1024
 """An answer is a few thousand bytes; one of a model that thinks aloud, a hundred thousand."""
 UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
 """Failures of a call whose prompt no model read, so that its tokens do not count."""
@@ -43,7 +43,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
     )
 
 
-def bounded(deltas: Iterable[Delta], *, most_bytes: int = MOST_BYTES) -> Iterator[Delta]:
+def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:
     """`deltas` in whole characters: one that was split between two of them is joined.
 
     Raises ChatError, after as much text as there is room for, where more comes than `most_bytes`.
@@ -70,7 +70,8 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MOST_BYTES) -> Iterato
 
 _WORD = r"""(?:
     (?:[\w▁-]{1,20}[:_▁-])?
-    (?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratch_?pad|monologue|contemplation)
+    (?:think(?:ing|s)?|thoughts?|reason(?:ing)?|reflection|scratch_?pad|monologue|contemplation
+        |deliberation|brainstorm(?:ing)?|planning)
     | analysis | rationale | cot
 )(?:[_▁-](?:process|content|steps?|block|begin|start|end))?"""
 _LEFT, _RIGHT = r"(?:[<＜]|&lt;)[|｜]?", r"[|｜]?(?:[>＞]|&gt;)"

@@ -31,7 +31,7 @@ EMPTY = "No chunk survived the filter, so there is nothing to answer from."
 DOUBT = "The context may not hold the answer: {why}. These sentences are the closest."
 UNFINISHED = "The answer was not read to its end."
 EXTRACTIVE = "extractive"
-MOST_IN_RANGE = 50
+MAX_IN_RANGE = 50
 MARK_CHARS = 16
 """Characters of what came before, in which the mark of a thought may have begun."""
 
@@ -67,7 +67,7 @@ class Answer:
     it is empty if no model was called (`extractive`, or an empty context). `cost`, in `currency`,
     is None without prices. `error` is a message, empty on success; `failed` says in one word how an
     endpoint failed (see ChatError). `doubt` is why the quotes of an extractive answer may not
-    answer the question. `cached`: no model was called now; tokens and milliseconds are those of the
+    answer the question. `cached`: no model was called now; tokens and milliseconds describe the
     original call.
     """
 
@@ -231,7 +231,7 @@ def cited(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
             low, *rest = (int(n) for n in re.split(r"[-–]", part))
             high = rest[0] if rest else low
             # If a range is invalid or too wide to be intended, only its ends count.
-            whole = low <= high <= low + MOST_IN_RANGE
+            whole = low <= high <= low + MAX_IN_RANGE
             numbers.update(dict.fromkeys(range(low, high + 1) if whole else (low, high)))
     known = tuple(n for n in numbers if 1 <= n <= n_chunks)
     return known, tuple(n for n in numbers if not 1 <= n <= n_chunks)

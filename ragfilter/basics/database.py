@@ -83,7 +83,7 @@ class Book:
     indexes: Sequence[sa.Index] = ()
 
     def __init__(self, url: str) -> None:
-        """Open it, making its tables where there are none. Raises InputError: bad URL."""
+        """Open it, making its tables if they are missing. Raises InputError: bad URL."""
         self._url = url
         self._engine = connect(url, self.what)
         try:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.measure import QueryRecord
     from ragfilter.evaluate.variants import Variant
 
-MOST_AXES = 2
+MAX_AXES = 2
 REFERENCE = "A: "
 
 
@@ -129,7 +129,7 @@ class Sides(Viewing):
         for text in self.vary or ():
             path, sign, values = (part.strip() for part in text.partition("="))
             axes[path] = [value.strip() for value in values.split(",")] if sign else []
-        if len(axes) > MOST_AXES or len(axes) < len(self.vary or ()):
+        if len(axes) > MAX_AXES or len(axes) < len(self.vary or ()):
             raise InputError(
                 "--vary takes one or two different settings.", remedy="Leave out the others."
             )
@@ -161,7 +161,7 @@ def evaluate(
     """Measure settings over labelled queries, beside the unfiltered search.
 
     Several profiles, values or prompts are measured side by side, with 95% intervals and paired
-    tests. --set applies to every side but that of --against.
+    tests. --set applies to every side but --against.
     """
     if save:
         refuse_beside(

@@ -171,7 +171,7 @@ def _watch(log_file: Path, baseline: Path | None, *, as_json: bool) -> int:
         raise InputError(
             f"There are too few questions to compare, or {baseline} does not say how its questions "
             "were answered.",
-            remedy=f"At least {drift.FEWEST} on each side are needed. Renew an old baseline.",
+            remedy=f"At least {drift.MIN_QUERIES} on each side are needed. Renew an old baseline.",
         )
     told = drift.verdict(found)
     lines = [

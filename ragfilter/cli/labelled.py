@@ -71,7 +71,7 @@ class QueryOptions:
         llm: bool = False,
         bare: bool = False,
     ) -> Labels | None:
-        """The chosen queries: those of files or, with the workspace's `book`, of a stored set; None
+        """The chosen queries: from files or, with the workspace's `book`, from a stored set; None
         if they are stored and there is no book. Raises InputError, StoreError."""
         from ragfilter.evaluate import labelled_queries, query_sets
         from ragfilter.evaluate.query_files import read_questions

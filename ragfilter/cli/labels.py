@@ -103,7 +103,7 @@ def import_(
 
 
 def _import_spans(place: Place, path: Path, sources: Path | None, *, as_json: bool) -> None:
-    from ragfilter.evaluate.span_files import read_spans
+    from ragfilter.evaluate.query_files import read_spans
     from ragfilter.stores.relabel import add_spans
 
     spans = read_spans(path, sources)
@@ -157,8 +157,7 @@ def export(
 ) -> None:
     """Write a query set and its labels, if it has any, as BEIR or TREC files."""
     from ragfilter.evaluate import query_sets
-    from ragfilter.evaluate.query_files import write
-    from ragfilter.evaluate.span_files import span_lines
+    from ragfilter.evaluate.query_files import span_lines, write
     from ragfilter.indexing.order import keep_quotes
     from ragfilter.stores.labels import visible_labels
 

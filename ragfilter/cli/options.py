@@ -49,6 +49,18 @@ def in_words(value: Any) -> Any:
     return [whole(item) for item in value] if value else value
 
 
+def columns_of(given: Sequence[str]) -> dict[str, str]:
+    """The columns by field that `--column` names. Raises InputError."""
+    pairs = [text.partition("=") for text in given]
+    for name, sign, column in pairs:
+        if not (name and sign and column):
+            raise InputError(
+                f"--column {name}{sign}{column} does not name a field and a column.",
+                remedy="Write --column text=Body.",
+            )
+    return {name.strip(): column.strip() for name, _, column in pairs}
+
+
 text_option = partial(typer.Option, callback=in_words)
 text_argument = partial(typer.Argument, callback=in_words)
 
@@ -72,7 +84,7 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
 
 
 def file_of(value: Path, deployment: Deployment) -> Path:
-    """The settings file that `value` names: itself, or that of settings saved in the workspace.
+    """The settings file that `value` names: itself, or the file of settings saved in the workspace.
     Raises InputError, SettingsError: there are none."""
     try:
         if value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
@@ -138,10 +150,10 @@ GapThreshold = Annotated[
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
-MOST = 1_000_000_000
+MAX_NUMBER = 1_000_000_000
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=1, max=MOST, help="Use only the first N queries."),
+    typer.Option("--limit", min=1, max=MAX_NUMBER, help="Use only the first N queries."),
 ]
 
 # groups: a parameter of one of these types gives a command all its options

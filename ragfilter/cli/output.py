@@ -41,7 +41,6 @@ UNBOUNDED = 10_000
 """The width of a table that is not shown on a terminal: no cell is wrapped."""
 # For a path or name so long that it would push the rest of a message out of sight.
 _ENDLESS = re.compile(r"(\S{200})\S{200,}(\S{100})")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _bars: list[Bar] = []
 
@@ -86,8 +85,11 @@ def emit(result: object, *, as_file: bool = False) -> bool:
         if as_file and not shown and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
     else:
-        text = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2, default=plain)
-        text = _escaped(whole(text + "\n"), sys.stdout.encoding)
+        is_utf8 = (sys.stdout.encoding or "utf-8").lower() == "utf-8"
+        text = json.dumps(
+            result, ensure_ascii=not is_utf8, allow_nan=False, indent=2, default=plain
+        )
+        text = whole(text + "\n")
     try:
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
         sys.stdout.flush()
@@ -221,15 +223,6 @@ def fail(error: RagfilterError | str) -> int:
     command = "" if isinstance(error, str) else COMMANDS.get(error.action, "")
     tell(_ENDLESS.sub(r"\1…\2", " ".join(f"ragfilter: {error} {command}".split())))
     return UNUSABLE
-
-
-def _escaped(document: str, encoding: str | None) -> str:
-    """JSON that `encoding` can represent."""
-    try:
-        document.encode(encoding or "utf-8")
-    except UnicodeEncodeError:
-        return _BEYOND_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], document)
-    return document
 
 
 # logs

@@ -54,7 +54,7 @@ def with_front(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def rows_document(rows: pd.DataFrame, prices: Prices | None) -> list[dict[str, Any]]:
-    """The rows of `frame.rows` as plain values. `cost` is that of the prompts of 1,000 questions,
+    """The rows of `frame.rows` as plain values. `cost` is for the prompts of 1,000 questions,
     null without prices."""
     return [
         {"name": row["variant"], "group": row["group"], "about": row["about"]}

@@ -11,7 +11,7 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MOST, DataDir, Json, refuse_beside
+from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, refuse_beside
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted
 
@@ -26,10 +26,14 @@ runs = make_group(
     "runs", "List, show, compare and remove saved runs; `ragfilter eval --save` makes them."
 )
 
-RunId = Annotated[int, typer.Argument(metavar="RUN", min=1, max=MOST, help="Number of the run.")]
+RunId = Annotated[
+    int, typer.Argument(metavar="RUN", min=1, max=MAX_NUMBER, help="Number of the run.")
+]
 OtherId = Annotated[
     int,
-    typer.Argument(metavar="OTHER", min=1, max=MOST, help="Number of the run to compare it with."),
+    typer.Argument(
+        metavar="OTHER", min=1, max=MAX_NUMBER, help="Number of the run to compare it with."
+    ),
 ]
 
 
@@ -65,7 +69,10 @@ def show(
     against: Annotated[
         int | None,
         typer.Option(
-            metavar="RUN", min=1, max=MOST, help="Compare with this run as side A, query by query."
+            metavar="RUN",
+            min=1,
+            max=MAX_NUMBER,
+            help="Compare with this run as side A, query by query.",
         ),
     ] = None,
     only: Annotated[

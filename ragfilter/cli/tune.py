@@ -306,7 +306,7 @@ def _document(
     made: Recalibration | None, labels: Labels, changed: dict[str, Any], file: Path | None
 ) -> dict[str, Any]:
     """The document of `recalibrate --json` after its head. `before` and `after` have the mean and
-    the 95% interval of each figure, `difference` those of after minus before."""
+    the 95% interval of each figure, `difference` the intervals of after minus before."""
     document: dict[str, Any] = {
         "queries": len(labels.queries), "guess": made is None, "settings": changed,
         "settings_file": file,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, isfinite
 
-from ragfilter.answer.pieces import pieces
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
@@ -21,7 +20,7 @@ from ragfilter.judge import call
 from ragfilter.judge import call as judgements
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import Finder, finder, question, walk
-from ragfilter.layers.prune import PRUNER
+from ragfilter.layers.prune import PRUNER, pieces
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (
     Chunk,
@@ -46,7 +45,7 @@ ROUNDS = 3
 """How often layers may ask for more: a reranker's scores can change what the judge is asked."""
 PRUNING_S = 30.0
 """How long a pruner may take."""
-MOST_ODDS = 700.0
+MAX_ODDS = 700.0
 EDGE = 1e-6
 """How far beyond 0 and 1 a score may lie, since models compute in single precision."""
 
@@ -181,7 +180,7 @@ def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chun
 
 
 def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """These chunks by id, those that exist: in the catalogue, or where there is none, read now."""
+    """The chunks that exist, by id: from the catalogue, or read now if there is none."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue
 
@@ -269,12 +268,12 @@ def _scores(
 
 
 def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
-    """Scores from 0 to 1, and whether they only give an order: if nothing is fitted, those of an
-    endpoint do, and those of any other range."""
+    """Scores from 0 to 1, and whether they only give an order: without a fit, an endpoint's scores
+    do, and so do scores outside 0 to 1."""
     if quality.reranker_slope and quality.reranker != "late_interaction":
         slope, offset = quality.reranker_slope, quality.reranker_offset
         odds = (slope * score + offset for score in raw)
-        return [1 / (1 + exp(-min(max(x, -MOST_ODDS), MOST_ODDS))) for x in odds], False
+        return [1 / (1 + exp(-min(max(x, -MAX_ODDS), MAX_ODDS))) for x in odds], False
     if quality.reranker != "http" and all(-EDGE <= score <= 1 + EDGE for score in raw):
         return [min(max(score, 0.0), 1.0) for score in raw], False
     places = {score: place for place, score in enumerate(sorted(set(raw), reverse=True))}

@@ -136,7 +136,7 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     """The result as its user sees it: over the same pool, without what clearance hides.
 
     Ranks, gaps, counts and reasons are then those of the visible chunks, so that nothing reveals a
-    hidden one. Only the message that the clearance is insufficient stays. `memo` is that of the
+    hidden one. Only the message that the clearance is insufficient stays. `memo` belongs to the
     result's own replay.
     """
     user, pool = result.user, result.pool
@@ -250,7 +250,7 @@ def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     return f"Nothing is left: {trace.layer} dropped the last {last}."
 
 
-MOST = 300
+MAX_REPLAYS = 300
 """Maximum number of cached steps. A step is the decisions of one layer on a pool."""
 
 
@@ -258,7 +258,7 @@ MOST = 300
 class Replays:
     """Replays pools and reuses the steps of the last one."""
 
-    # One value, so that a run which is being stopped cannot mix its steps with those of the next.
+    # One value, so that a run which is being stopped cannot mix its steps with the next run's.
     _last: tuple[Pool, ReplayMemo] | None = None
 
     def of(self, pool: Pool, settings: Settings, user: User | None = None) -> PoolResult:
@@ -272,6 +272,6 @@ class Replays:
     def _memo(self, pool: Pool) -> ReplayMemo:
         """The memo of this pool; empty for another pool, or if it holds too much."""
         last = self._last
-        if last is None or last[0] is not pool or len(last[1]) > MOST:
+        if last is None or last[0] is not pool or len(last[1]) > MAX_REPLAYS:
             self._last = last = pool, {}
         return last[1]

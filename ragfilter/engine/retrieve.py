@@ -169,7 +169,7 @@ def _gather(
         entities = _titled(entities, collection, user)
     _add_sides(findings, entities, vectors[0], search)
 
-    # 5. Fetch the texts of what can be shown or kept: those of a whole pool take too long.
+    # 5. Fetch the texts of what can be shown or kept: the texts of a whole pool take too long.
     pairs = _in_order(findings.pairs, collection)
     if all_hidden:
         known = ((i, search.known[i]) for i, _ in pairs if i in search.known)

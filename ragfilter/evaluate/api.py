@@ -1,5 +1,5 @@
-"""Measures and tunes over results that a caller already has: those of a `Filter` over the hits of
-any store, or of a workspace's search. No query is asked again.
+"""Measures and tunes over results that a caller already has: from a `Filter` over the hits of
+any store, or from a workspace's search. No query is asked again.
 """
 
 from __future__ import annotations

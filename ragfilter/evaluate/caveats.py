@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.prefixes import BestDistance
-from ragfilter.evaluate.variants import FIXED
+from ragfilter.evaluate.variants import FIXED, Variant
 from ragfilter.layers.origin import seen_labels
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
@@ -20,9 +20,8 @@ from ragfilter.text.numbers import counted, signed
 if TYPE_CHECKING:
     from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.measure import QueryRecord
-    from ragfilter.evaluate.variants import Variant
 
-FEW = 20
+FEW_QUERIES = 20
 """With fewer labelled queries, the figures say little."""
 ONE = (
     "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a "
@@ -154,12 +153,12 @@ def fell_back(questions: int) -> str:
 def few(questions: int) -> str:
     """A warning if there are too few questions with something relevant for reliable figures; empty
     otherwise."""
-    if questions >= FEW:
+    if questions >= FEW_QUERIES:
         return ""
     has = "has" if questions == 1 else "have"
     return (
         f"Only {counted(questions, 'question')} {has} a chunk labelled relevant: too few for "
-        f"reliable figures. Label at least {FEW}."
+        f"reliable figures. Label at least {FEW_QUERIES}."
     )
 
 

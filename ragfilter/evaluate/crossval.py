@@ -22,7 +22,7 @@ from ragfilter.text.normalise import normalise
 SEED = 0
 EPSILON = 1e-12
 FOLDS = 5
-FEWEST, LEAST = 8, 2
+MIN_QUERIES, MIN_DIFFERENT = 8, 2
 """An interval takes so many queries, and so many of them with another value than the most frequent
 one. With fewer, it would cover less than 95% (tests/evaluate/test_coverage.py)."""
 TELLING = 6
@@ -116,7 +116,7 @@ def intervals(
     n, mean = len(table), table.mean(axis=0)
     differing = n - _most_equal(table)
     low = high = mean
-    if n >= FEWEST:
+    if n >= MIN_QUERIES:
         with extra("eval"):
             from scipy.special import stdtrit
 
@@ -133,7 +133,7 @@ def intervals(
         high = np.clip(np.where(open_to_0, np.maximum(high, 0.0), high), least, most)
     columns = zip(mean.tolist(), low.tolist(), high.tolist(), differing.tolist(), strict=True)
     return tuple(
-        Interval(at, (first, last) if n >= FEWEST and differ >= LEAST else None)
+        Interval(at, (first, last) if n >= MIN_QUERIES and differ >= MIN_DIFFERENT else None)
         for at, first, last, differ in columns
     )
 

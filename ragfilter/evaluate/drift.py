@@ -22,7 +22,7 @@ from ragfilter.text.numbers import p_value
 
 LEVEL = 0.05
 """The chance of a false alarm in all figures together."""
-FEWEST = 8
+MIN_QUERIES = 8
 """With fewer questions on a side, nothing is tested."""
 SEARCHED = "best distance ÷ background"
 MOVED = "The corpus or the model moved"
@@ -56,7 +56,7 @@ def shifts(
     before: Sequence[AnsweredQuestion], now: Sequence[AnsweredQuestion]
 ) -> tuple[Shift, ...]:
     """How the figures of two samples differ; empty if either is too small."""
-    if min(len(before), len(now)) < FEWEST:
+    if min(len(before), len(now)) < MIN_QUERIES:
         return ()
     with extra("eval"):
         from scipy.stats import fisher_exact, ks_2samp
@@ -78,7 +78,7 @@ def shifts(
     for name, value, test in figures:
         a, b = ([float(v) for each in side if (v := value(each)) is not None]
                 for side in (before, now))  # fmt: skip
-        if min(len(a), len(b)) >= FEWEST:
+        if min(len(a), len(b)) >= MIN_QUERIES:
             chance = test(a, b)
             moved = chance < LEVEL / len(figures)
             found.append(Shift(name, float(np.mean(a)), float(np.mean(b)), chance, moved))

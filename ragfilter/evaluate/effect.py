@@ -41,7 +41,7 @@ Changes = Mapping[str, str | None]
 Verdict = tuple[bool, bool, bool, bool]
 """Whether there is a rule, whether a question meets it, whether it can be read, and whether it
 holds."""
-FEW = 100
+FEW_EDITED = 100
 """Up to this many changed rules are compiled beside the book, which is not compiled again."""
 NO_EDITS = RuleBook(())
 
@@ -121,7 +121,7 @@ class LabelledQuestions:
         now = {i: dict.fromkeys(queries, changes[i]) for i, queries in queries_of.items()}
         renewed = replace(self, pools=pools, found_by={**self.found_by, **now})
         edited = [*self.edits.texts, *filter(None, changes.values())]
-        if len(edited) > FEW:
+        if len(edited) > FEW_EDITED:
             renewed = replace(renewed, book=_book(pools), edits=NO_EDITS)
         else:
             renewed = replace(renewed, edits=RuleBook(edited))

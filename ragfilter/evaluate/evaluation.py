@@ -1,7 +1,7 @@
 """One set of settings over labelled queries, beside the unfiltered search: `eval`, `gate` and
 `rf.measure`. A view of `evaluate.frame`.
 
-Conventions are those of `metrics` and `measure`. Means are over queries. Noise reduction is
+`metrics` and `measure` describe the conventions. Means are over queries. Noise reduction is
 1 − irrelevant kept / irrelevant in the unfiltered first k; over several queries the chunks are
 counted together.
 """
@@ -89,7 +89,7 @@ class FixedK:
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out.
-    `best_fixed_k` is None with one query, since nothing can be held out. `records` are those of
+    `best_fixed_k` is None with one query, since nothing can be held out. `records` belong to
     the settings and of the unfiltered search."""
 
     k: int

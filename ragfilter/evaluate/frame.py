@@ -81,8 +81,8 @@ EXACT = 12
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two sides over the same queries. `gain` is the mean F1 of b minus that of a; a win is a query
-    that b answers better. `p_value` is that of a two-sided paired permutation test."""
+    """Two sides over the same queries. `gain` is b's mean F1 minus a's; a win is a query
+    that b answers better. `p_value` comes from a two-sided paired permutation test."""
 
     queries: int
     wins: int
@@ -133,7 +133,7 @@ def by_variant(each: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
-    """The records, with those of the best fixed k and of the oracle. With one query nothing can be
+    """The records, with the best fixed k and the oracle added. With one query nothing can be
     held out, so there is no best fixed k."""
     plain = _plain(records)
     if not plain:

@@ -87,7 +87,7 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
 def missing(
     named: Iterable[str], ids: Container[str], *, collection: str = "", remedy: str = ""
 ) -> tuple[str, ...]:
-    """The labelled chunk ids that are not among `ids`: the collection's, or those of a caller's
+    """The labelled chunk ids that are not among `ids`: the collection's, or of a caller's
     hits. Each counts once. Raises InputError if there are labels and none of their ids exists."""
     named = dict.fromkeys(named)
     absent = tuple(chunk for chunk in named if chunk not in ids)
@@ -102,7 +102,7 @@ def missing(
 
 
 def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
-    """The labels without those of chunks that no longer exist, which nothing can find, and of those
+    """The labels without chunks that no longer exist, which nothing can find, and without chunks
     that `user` may not see, since figures must not reveal them. Queries without any labels left are
     removed."""
     if user.unrestricted and not catalogue:

@@ -35,7 +35,7 @@ from ragfilter.text.tokens import estimate
 
 TOGETHER = 5
 """Chunks in one prompt: few enough to stay whole."""
-MOST_FAILED = 3
+MAX_FAILED = 3
 """Consecutive failed calls after which no more are made."""
 WORDS = PromptVariant(
     name="labels",
@@ -168,7 +168,7 @@ def keep(proposal: LabelProposal, book: LabelBook, collection: str, backends: Ba
 def propose(
     asked: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
 ) -> Iterator[LabelProposal]:
-    """Make the calls one after the other. Raises ModelError if `MOST_FAILED` calls in a row
+    """Make the calls one after the other. Raises ModelError if `MAX_FAILED` calls in a row
     fail."""
     assert backends.chat is not None
     judge = settings.judge.model_copy(update={"timeout_ms": int(1000 * timeout_s)})
@@ -179,7 +179,7 @@ def propose(
             failed = failed + 1 if judgement.error else 0
             grades = {verdict.chunk_id: GRADES[verdict.action] for verdict in judgement.verdicts}
             yield LabelProposal(request.question, grades, judgement.error)
-            if failed == MOST_FAILED:
+            if failed == MAX_FAILED:
                 raise ModelError(
                     f"The LLM failed {failed} times in a row: {judgement.error.rstrip('.')}.",
                     remedy="Check the endpoint. The labels so far are kept; propose again to "

@@ -35,7 +35,7 @@ from ragfilter.layers.strategies.calibrated import SHARES, labels_for
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.report.summary import NO_BUDGET
-from ragfilter.settings.learned import FEATURES, LEAST, Calibration, Split
+from ragfilter.settings.learned import FEATURES, MIN_LABELLED, Calibration, Split
 from ragfilter.settings.schema import Settings
 
 DEPTH = 50
@@ -312,7 +312,7 @@ class Lessons:
     """What was learned from the labelled queries: from all (`whole`), and per fold from the other
     folds.
 
-    `figures` are those of each query with what was learned without it, and `budget` those if the
+    `figures` measure each query with what was learned without it; `budget` does the same if the
     context budget decides how many chunks are kept. `dial` maps the share of relevant hits to keep
     to the share that was kept on held-out queries.
     """
@@ -334,9 +334,9 @@ def learn_by_fold(
     target: Target,
 ) -> Lessons:
     """Learn what can follow each of `bases`, leaving out one fold at a time. Raises ValueError for
-    fewer than `LEAST` queries, and if there is nothing to learn."""
-    if len(pools) < LEAST:
-        raise ValueError(f"learning needs at least {LEAST} labelled queries")
+    fewer than `MIN_LABELLED` queries, and if there is nothing to learn."""
+    if len(pools) < MIN_LABELLED:
+        raise ValueError(f"learning needs at least {MIN_LABELLED} labelled queries")
     examples = {
         base: [example(pool, qrels[i], base, user) for i, pool in pools.items()] for base in bases
     }
@@ -397,8 +397,8 @@ TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RerankFit:
-    """The map, and its log-loss on every other query, fitted on the rest; `base` is that of the
-    mere share of relevant chunks."""
+    """The map, and its log-loss on every other query, fitted on the rest; `base` is the log-loss of
+    the mere share of relevant chunks."""
 
     slope: float
     offset: float
@@ -428,8 +428,10 @@ def fit_reranker(
         scored.append((np.array(scores, dtype=np.float64), np.array(right)))
         if progress is not None:
             progress(done, len(pools))
-    if len(scored) < LEAST:
-        raise InputError(f"Fitting needs at least {LEAST} labelled queries.", remedy="Label more.")
+    if len(scored) < MIN_LABELLED:
+        raise InputError(
+            f"Fitting needs at least {MIN_LABELLED} labelled queries.", remedy="Label more."
+        )
     slope, offset = _fit(scored)
     ours, base = _loss(scored[1::2], *_fit(scored[::2])), _loss(scored[1::2], 0.0, None)
     every = np.concatenate([each for _, each in scored])

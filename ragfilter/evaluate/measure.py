@@ -52,7 +52,7 @@ class QueryRecord:
     `noise` is how many of the variant's own unfiltered first k are irrelevant. `lost` is how many
     relevant chunks the pool holds, the user may see, and the variant drops, at any rank. `ms` is
     the time its layers took without the search (0 for a plain search, which has none), and
-    `query_ms` that of the whole query, with store and models (0 if it was not run by itself).
+    `query_ms` the time of the whole query, with store and models (0 if it was not run by itself).
     `llm_tokens` and `llm_ms` are the judge's; `fallback`: it failed, and `error` says how.
     `waiting`: a layer fell back. `nearness` is the best distance as a share of the background, None
     without one, and is not saved. A plain search has its `curve`. `ids` and `lost_ids` name chunks
@@ -190,7 +190,7 @@ def count(
     *,
     times: Mapping[str, float] | None = None,
 ) -> tuple[QueryRecord, ...]:
-    """Replay the pool (that of each variant by name, or one for all) with every variant, and count.
+    """Replay the pool (one for each variant by name, or one for all) with every variant, and count.
     Pure.
 
     Without `labels`, only chunks, tokens and times mean anything. A variant that does not apply to
@@ -231,7 +231,7 @@ def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
-    """The records from their stored values. The curve is that of the plain search."""
+    """The records from their stored values. The curve belongs to the plain search."""
     values: dict[str, Any] = dict(document["curve"])
     lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
     curve = Curve(**(values | lists))
@@ -249,7 +249,7 @@ _OWN = (
 
 
 def _asks(variant: Variant, first: Variant) -> tuple[str, str]:
-    """Which files a variant searches, and whose scores it needs: those of two rerankers do not go
+    """Which files a variant searches, and whose scores it needs: scores of two rerankers do not go
     together in one pool. What needs none shares the pool of the `first`."""
     quality = variant.settings.quality
     scored = quality.enabled and quality.reranker != "none" and not variant.plain

@@ -1,6 +1,6 @@
 """Precision, recall, F and nDCG of kept chunks: the only place that computes them. Pure.
 
-Source: Adaptive Filtering Algorithm, "Evaluation Metrics". nDCG is that of ir-measures. The figures
+Source: Adaptive Filtering Algorithm, "Evaluation Metrics". nDCG comes from ir-measures. The figures
 of sets follow from counts, for thousands of settings at once; tests compare them with SetP, SetR
 and SetF of ir-measures. Where these say nothing:
 

@@ -141,7 +141,7 @@ def oracle(orders: Tables, target: Target = Target()) -> Tables:
 
 def by_k(of_each: Sequence[float], of_nothing: float) -> Table:
     """A value of every k up to `DEEPEST`, and of nothing kept last; beyond the end of a short
-    ranking, that of the whole."""
+    ranking, the figure of the whole."""
     return np.array([of_nothing, *of_each])[_columns(len(of_each))]
 
 

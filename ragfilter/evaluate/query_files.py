@@ -13,15 +13,18 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragfilter.basics.files import read_lines, read_text, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.ingest.csv_file import check_cells, rows
-from ragfilter.text.normalise import loads
+from ragfilter.text.normalise import loads, whole
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id as id_of
+
+if TYPE_CHECKING:
+    from ragfilter.stores.labels import Label, Quoted
 
 log = logging.getLogger(__name__)
 
@@ -304,3 +307,57 @@ def _qrels(qrels: Qrels, form: Form) -> str:
         return "".join(f"{i} 0 {chunk} {grade}\n" for i, chunk, grade in rows)
     head = "query-id\tcorpus-id\tscore\n"
     return head + "".join(f"{i}\t{chunk}\t{grade}\n" for i, chunk, grade in rows)
+
+
+Span = tuple[str, int, "Quoted"]
+"""A question, a grade and what it judges."""
+RELEVANT = 2
+SPAN = 'Write {"question": "…", "source": "…", "quote": "…"}, or start and end.'
+
+
+def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
+    """The spans of a file of JSON lines with `question`, `source`, and `start` and `end` or
+    `quote`, as public chunking benchmarks have them; also `grade` (2 without one) and `page`.
+
+    `sources` is the folder of the texts that `start` and `end` count in, in characters from 0; a
+    quote needs none. Raises InputError that names file and line.
+    """
+    spans = [_span(given, where, sources) for where, given in json_objects(path, SPAN)]
+    if not spans:
+        raise InputError(f"{path} holds no labels.", remedy="Name another file.")
+    return spans
+
+
+def _span(given: Mapping[str, Any], where: str, sources: Path | None) -> Span:
+    from ragfilter.stores.labels import Quoted
+
+    try:
+        question, source = whole(given["question"]).strip(), whole(given.get("source", ""))
+        start, end = int(given.get("start", -1)), int(given.get("end", -1))
+        page, grade = int(given.get("page", -1)), int(given.get("grade", RELEVANT))
+        quote = whole(given.get("quote", ""))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(f"{where}: this is not a label of a span.", remedy=SPAN) from None
+    if not quote and sources is not None and 0 <= start < end:
+        quote = read_text(sources / source)[start:end]
+    if not quote.strip() or not question:
+        raise InputError(
+            f"{where}: the quote or the question is missing.",
+            remedy="Add quote, or start and end with --sources FOLDER.",
+        )
+    return question, grade, Quoted(quote, source, page, start, end)
+
+
+def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quoted]) -> Iterator[str]:
+    """The labels that have a place as lines of a file, each quote of a question once."""
+    seen = set()
+    for label_id, label in labels.items():
+        place = places.get(label_id)
+        if place is None or (label.query, place.source, place.quote) in seen:
+            continue
+        seen.add((label.query, place.source, place.quote))
+        known = {name: value for name in ("page", "start", "end")
+                 if (value := getattr(place, name)) >= 0}  # fmt: skip
+        row = {"question": label.query, "source": place.source, "quote": place.quote,
+               "grade": label.grade, **known}  # fmt: skip
+        yield json.dumps(row, ensure_ascii=False) + "\n"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ragfilter.basics.files import kind
 from ragfilter.errors import InputError
@@ -14,15 +13,16 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, measurable, missi
 from ragfilter.evaluate.labelling import Agreement, agreement
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import ASKED, LABELLED, qrels_of, visible_labels
+from ragfilter.stores.labels import (
+    ASKED,
+    LABELLED,
+    Label,
+    LabelBook,
+    Maker,
+    qrels_of,
+    visible_labels,
+)
 from ragfilter.text.normalise import whole
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-
-    from ragfilter.model import Chunk, User
-    from ragfilter.stores.labels import Label, LabelBook, Maker
-
 
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
@@ -234,8 +234,8 @@ def exported(
     book: LabelBook, collection: str, name: str, catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Labels, Labels]:
     """The questions of a set, whether labelled or not: first with the labels by people and a demo's
-    own, then with an LLM's for the other pairs. `user` gets those of chunks they may see. Raises
-    InputError if there is no such set, and StoreError."""
+    own, then with an LLM's for the other pairs. `user` gets the labels of chunks they may see.
+    Raises InputError if there is no such set, and StoreError."""
     queries = questions(book, collection, name, catalogue, user)
     people, every = (
         _qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True)

@@ -14,7 +14,7 @@ from math import inf
 
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate.carrying import RECORDS, as_they_are, carried
-from ragfilter.evaluate.crossval import FEWEST, Interval, Target
+from ragfilter.evaluate.crossval import MIN_QUERIES, Interval, Target
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
@@ -56,7 +56,7 @@ class Recalibration:
     def no_worse(self) -> bool:
         """Whether the new settings are shown to lose no more than the margin."""
         difference = self.difference
-        alike = difference.mean if self.tuning.queries >= FEWEST else -inf
+        alike = difference.mean if self.tuning.queries >= MIN_QUERIES else -inf
         return (difference.ends[0] if difference.ends else alike) >= -self.margin
 
 

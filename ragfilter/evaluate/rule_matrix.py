@@ -1,6 +1,6 @@
 """What every rule does over many questions: how often it decides, and whether that helps or harms.
 
-Source: docs/design.md#rules. The columns are those of labelling-function analysis in Snorkel, whose
+Source: docs/design.md#rules. The columns come from labelling-function analysis in Snorkel, whose
 functions are the rules here. Pools are gathered once; a rule is removed by replaying them.
 
 queries      coverage: the questions for which the rule decides a chunk that was retrieved

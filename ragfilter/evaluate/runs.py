@@ -27,14 +27,13 @@ from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.runs import Plan, Run, Runs
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ragfilter.stores.labels import LabelBook
-    from ragfilter.stores.runs import Runs
     from ragfilter.workbench import Workbench
 
 Seen = Callable[[int, int], bool | None]
@@ -128,7 +127,7 @@ def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """Rows of two runs, A and B, query by query. `settings` are those of the rows, and `since` is
+    """Rows of two runs, A and B, query by query. `settings` belong to the rows, and `since` is
     what `changed_since` says of each run."""
 
     runs: tuple[Run, Run]
@@ -193,7 +192,7 @@ class ComparedRuns:
             means = {each: self.mean(each, side) for each in caveats.LABELLED}
             sentences = *self.since[place], self.in_sample[place], caveats.unlabelled_of(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
-        if self.paired.gain.ends and self.paired.queries < caveats.FEW:
+        if self.paired.gain.ends and self.paired.queries < caveats.FEW_QUERIES:
             labelled = counted(self.paired.queries, "labelled question")
             notes.append(f"Only {labelled}, so the interval is wide.")
         return notes

@@ -22,11 +22,11 @@ from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, Hit, Pending, Pool, PoolResult, User, undecided
 from ragfilter.protocols import Progress
-from ragfilter.settings.field import MOST_CHUNKS
+from ragfilter.settings.field import MAX_CHUNKS
 from ragfilter.settings.schema import Cutoff, Settings
 
 Plan = list[tuple[Settings, Cutoff]]
-ALL = Cutoff(strategy="fixed", max_results=MOST_CHUNKS, min_results=0)
+ALL = Cutoff(strategy="fixed", max_results=MAX_CHUNKS, min_results=0)
 
 
 def sweep(

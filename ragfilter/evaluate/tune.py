@@ -24,7 +24,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.carrying import quantiles
-from ragfilter.evaluate.caveats import FEW
+from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
     Choice,
@@ -295,7 +295,7 @@ def check_tunable(settings: Settings, questions: int) -> None:
     if questions < 2:
         raise InputError(
             "Cross-validation needs at least two labelled queries.",
-            remedy=f"Label more queries, at least {FEW} for meaningful figures.",
+            remedy=f"Label more queries, at least {FEW_QUERIES} for meaningful figures.",
         )
 
 
@@ -423,7 +423,7 @@ def recorded(
     *,
     values_only: bool = False,
 ) -> Settings:
-    """The settings with a record of what the values at `paths`, or by default those of the cutoff,
+    """The settings with a record of what the values at `paths`, by default the cutoff's,
     were tuned on: these pools, one for each query. `values_only`: labels did not choose the
     strategy."""
     quality, cutoff = settings.quality, settings.cutoff

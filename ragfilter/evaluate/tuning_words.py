@@ -8,7 +8,7 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.caveats import between_ends, gain, gain_short
-from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.crossval import Interval, Target
 from ragfilter.evaluate.variants import ABOUT_ORACLE
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
@@ -16,7 +16,6 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.crossval import Target
     from ragfilter.evaluate.recalibrate import Recalibration
     from ragfilter.evaluate.tune import TunedMeans, Tuning
 
@@ -78,7 +77,7 @@ def changed(before: Settings, after: Settings) -> list[str]:
 
 
 def _called(path: str) -> str:
-    """A setting's label; that of a switch is its layer's title."""
+    """A setting's label; for a switch, the title of its layer."""
     of_switch = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
     return of_switch.get(path) or field(path).label
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVERY = 1000
 """So many records are read between two reports."""
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """So many records that were left out are listed; the others are counted."""
 PHASES = {
     "read": "characters read",
@@ -34,7 +34,7 @@ class Order:
     """One indexing. Without `source` the collection is restored from its own copy.
 
     `lenient`: records that cannot be used are left out and listed. `embedder` is the embedding
-    model; empty takes that of the collection, or for a new one the workspace's. `temporary`: the
+    model; empty takes the collection's, or for a new one the workspace's. `temporary`: the
     source is removed with the order.
     """
 
@@ -104,8 +104,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         )
     if bench.stores.opening(name).folder:
         raise InputError(
-            f"The collection {name!r} is already open from a Chroma folder that ragfilter does not "
-            "own.",
+            f"The collection {name!r} is already open from a store that ragfilter does not own.",
             remedy="Use another name, or close it.",
             action="close",
         )
@@ -131,7 +130,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     def skip(error: RagfilterError) -> None:
         nonlocal left_out
         left_out += 1
-        if left_out <= MOST_LISTED:
+        if left_out <= MAX_LISTED:
             refused.append(Refusal(error.message, error.remedy))
             watch.refused(refused[-1])
 

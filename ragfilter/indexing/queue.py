@@ -50,7 +50,7 @@ BEAT_S = 5.0
 """How often a worker says that it is there."""
 LOST_S = 15.0
 """After how long without that it is not."""
-MOST_TRIES = 3
+MAX_TRIES = 3
 """How many workers may end over one order."""
 
 _jobs = database.table(
@@ -112,8 +112,8 @@ T = TypeVar("T")
 _ORDER, _STANDING = TypeAdapter(Order), TypeAdapter(Standing)
 KILLED = Standing(
     "failed",
-    message=f"The process that indexed ended {MOST_TRIES} times.",
-    remedy="Its log, or that of the machine, says why. Memory may be short.",
+    message=f"The process that indexed ended {MAX_TRIES} times.",
+    remedy="Its log, or the machine's, says why. Memory may be short.",
 )
 
 
@@ -237,7 +237,7 @@ class Queue(database.Book):
             if found is None:
                 return None
             this = (_jobs.c.id == found.id) & free
-            begun = Standing("running") if found.tries < MOST_TRIES else KILLED
+            begun = Standing("running") if found.tries < MAX_TRIES else KILLED
             mine = {**_row(begun), "worker": worker, "tries": found.tries + 1}
             done = connection.execute(_jobs.update().where(this).values(mine))
             if not done.rowcount or not begun.open:

@@ -24,8 +24,8 @@ PART = 16
 """Sentences at once: as long as a question that is asked meanwhile may have to wait."""
 QUIET_S = 1.0
 """How long nobody must have waited for anything."""
-MOST = 50_000
-"""Sentences of one collection; those of a larger one are embedded when an answer needs them."""
+MAX_SENTENCES = 50_000
+"""Sentences of one collection; a larger one's are embedded when an answer needs them."""
 
 
 class Preparation:
@@ -96,7 +96,7 @@ class Preparation:
                 else database.texts(name)
             )
             texts = [text for chunk in chunks for text in passages(chunk)]
-            self._all = list(dict.fromkeys(texts)) if len(texts) <= MOST else []
+            self._all = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
             known = self._sentences.find(model, self._all)
             # Those of one length are computed together.
             self._waiting = sorted((text for text in self._all if text not in known), key=len)

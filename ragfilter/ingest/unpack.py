@@ -18,7 +18,7 @@ from ragfilter.errors import InputError
 ARCHIVE = ".zip"
 LARGEST = 1_000_000_000
 """Bytes that an archive may unpack to, unless a limit is given."""
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 SHOWN_NAMES = 5
 _PART = 1 << 20
 _BAD = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -55,10 +55,10 @@ def _members(
     opened: zipfile.ZipFile, folder: Path, source: str, suffixes: frozenset[str], limit: int
 ) -> Iterator[InputError]:
     members = [info for info in opened.infolist() if not info.is_dir()]
-    if len(members) > MOST_FILES:
+    if len(members) > MAX_FILES:
         raise InputError(
             f"{source}: {len(members):,} files are too many.",
-            remedy=f"Pack at most {MOST_FILES:,} in one zip.",
+            remedy=f"Pack at most {MAX_FILES:,} in one zip.",
         )
     left = limit
     others = []

@@ -17,7 +17,7 @@ with extra("ingest"):
     Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 DEEPEST = 300
-MOST_MERGED = 1_000_000
+MAX_MERGED = 1_000_000
 PLAIN = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:bool")
 MERGE = "tag:yaml.org,2002:merge"
 WORDS: dict[str, object] = {
@@ -92,8 +92,8 @@ class _Values:
                 raise _problem(key, "<< names something that is not a mapping")
         for base in merged:
             self._merged += len(base)
-            if self._merged > MOST_MERGED:
-                raise _problem(node, f"<< merges more than {MOST_MERGED:,} entries")
+            if self._merged > MAX_MERGED:
+                raise _problem(node, f"<< merges more than {MAX_MERGED:,} entries")
             # The mapping's own entries win, also those that come after the merge.
             for name, value in list(base.items()):
                 mapping.setdefault(name, value)

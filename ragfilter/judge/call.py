@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 LAYOUT = "2"
 """Raise this with every change of how chunks are shown, so that prompt versions change too."""
 EPSILON = 1e-9
-LEAST_QUOTA = 100
+MIN_QUOTA = 100
 REPLY_CHARS = 20_000
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
 NO_DECISION = "no decision could be read in the judge's answer"
@@ -96,7 +96,7 @@ class JudgeStats:
     besides.
 
     `reduction` is the share of candidates that was dropped, 0..1 (0 if there were none). `cached`:
-    the model was not called; tokens and milliseconds are those of the original call.
+    the model was not called; tokens and milliseconds describe the original call.
     """
 
     original: int
@@ -171,7 +171,7 @@ def prompt(
     query = one_line(query, 10_000)
     opening = f"Query: {query}\n"
     room = settings.max_prompt_tokens - estimate(system(variant)) - estimate(opening)
-    quota = min(room, max(room // 4, LEAST_QUOTA), variant.most_tokens or room)
+    quota = min(room, max(room // 4, MIN_QUOTA), variant.most_tokens or room)
     scored = [(hit.chunk, _score(similarity(hit.distance, space))) for hit in hits]
     sent = fit.blocks(query, scored, room=room, most=quota, fields=variant.fields)
     content = opening + "".join(block.text for block in sent)
@@ -261,7 +261,7 @@ def no_room(settings: Judge) -> str:
 
 
 def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
-    """The figures of one judged replay. `trace` is that of the judge."""
+    """The figures of one judged replay. `trace` is the judge's."""
     answer = judgement or Judgement(())
     outcomes = [decision.outcome for decision in trace.decisions]
     expanded = outcomes.count("expanded")
@@ -289,14 +289,14 @@ def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
 
 SIZE = 256
 REMEMBERED_CALLS = 20
-MOST_OF_ONE_POOL = 16
+MAX_OF_ONE_POOL = 16
 
 _STORED = TypeAdapter(Judgement)
 
 
 class Judgements:
     """The last `size` answers used, by (model, `Judgement.prompt_key`); the least recently used
-    goes first. `texts` stores those of the endpoint `endpoint` beyond the process."""
+    goes first. `texts` stores the answers of `endpoint` beyond the process."""
 
     def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
         self._texts = texts
@@ -372,4 +372,4 @@ def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tu
             continue
         kept.pop(prompt, None)
         kept[prompt] = judgement
-    return tuple(kept.values())[-MOST_OF_ONE_POOL:]
+    return tuple(kept.values())[-MAX_OF_ONE_POOL:]

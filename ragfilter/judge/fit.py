@@ -30,9 +30,9 @@ from ragfilter.text.tokens import estimate, head
 SHOWN_REFS = 20
 LINE_CHARS = 200
 SHORT_LINE_CHARS = 40
-LEAST_TEXT = 8
+MIN_TEXT = 8
 """Minimum number of tokens of its text that a chunk sends."""
-MOST_READ = 8000
+MAX_READ = 8000
 """Characters of a text in which its distinctive parts are looked for."""
 
 _WORD = re.compile(r"\w+")
@@ -111,7 +111,7 @@ class _Sent:
     @cached_property
     def least(self) -> int:
         """The fewest tokens in which it can be sent."""
-        return min(self.whole, self._heads[-1][1] + min(self._text, LEAST_TEXT + _MARK))
+        return min(self.whole, self._heads[-1][1] + min(self._text, MIN_TEXT + _MARK))
 
     def within(self, tokens: int, words: Mapping[str, float]) -> Block:
         """The block in at most `tokens` tokens."""
@@ -196,7 +196,7 @@ class _Part(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _parts(text: str) -> tuple[_Part, ...]:
-    texts = (unit.text for unit in units(text[:MOST_READ]))
+    texts = (unit.text for unit in units(text[:MAX_READ]))
     return tuple(_Part(part, _words(part), estimate(part) + 2) for part in texts)
 
 

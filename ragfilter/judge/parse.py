@@ -30,7 +30,7 @@ from ragfilter.answer.reply import without_thought
 from ragfilter.judge.prompts import ACTIONS as ACTIONS
 from ragfilter.model import Verdict
 
-MOST_REMARKS = 20
+MAX_REMARKS = 20
 REMARK_CHARS = 60
 
 
@@ -218,8 +218,8 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
             unreadable.append(chunk_id)
             if not of_chunk:
                 remarks.append(f"no clear decision for {name}")
-    if len(remarks) > MOST_REMARKS:
-        remarks = [*remarks[:MOST_REMARKS], f"and {len(remarks) - MOST_REMARKS} more"]
+    if len(remarks) > MAX_REMARKS:
+        remarks = [*remarks[:MAX_REMARKS], f"and {len(remarks) - MAX_REMARKS} more"]
     if unknown:
         what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
         remarks.append(f"{what} not asked about")

@@ -30,8 +30,8 @@ REMEDY = "Learn it from labels of this collection by tuning, or choose another c
 
 
 def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
-    """Every feature of these hits, which came into the cutoff together; those of rerank scores only
-    where there are any. A hit without one counts as the lowest."""
+    """Every feature of these hits, which came into the cutoff together; rerank scores only
+    if there are any. A hit without one counts as the lowest."""
     distances = np.array([hit.distance for hit in hits])
     order = np.argsort(distances, kind="stable")
     best = float(distances.min())

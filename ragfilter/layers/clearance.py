@@ -96,7 +96,7 @@ def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
 
 
 def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
-    """A function from a chunk to those of its references that may be named to `user`: ids alone
+    """A function from a chunk to its references that may be named to `user`: ids alone
     can tell a secret. What the pool knows nothing of is not named either."""
     if user.unrestricted:
         return lambda chunk: chunk.refs
@@ -197,7 +197,7 @@ def _message(chunks: Sequence[Chunk], user: User) -> str:
 
 
 def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
-    """What would show some of `chunks`, all hidden from `user`: for those of each department that
+    """What would show some of `chunks`, all hidden from `user`: for chunks of each department that
     is not the user's, and for the others, the highest level among them."""
     highest: dict[str, int] = {}
     for chunk in chunks:

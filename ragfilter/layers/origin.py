@@ -33,7 +33,7 @@ def origin(settings: Settings) -> Origin | None:
 
 def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:
     """What settings are called that started from a profile: ``tuned on demo (2026-11-28)`` if
-    labels chose them. `tuned_on` is the name of the labels, by default that of the collection."""
+    labels chose them. `tuned_on` is the name of the labels, by default the collection's."""
     record = origin(settings)
     if record is None:
         return profile

@@ -1,4 +1,4 @@
-"""Reads the hits of any store: texts, mappings, rows and objects, also those of LangChain,
+"""Reads the hits of any store: texts, mappings, rows and objects, also from LangChain,
 LlamaIndex and Haystack.
 
 Objects are recognised by their attributes, so none of these libraries is imported.
@@ -49,8 +49,8 @@ OF_METRIC: Mapping[str, tuple[str, ...]] = {
     "similarity": ("similarity", "score", "_score", "_relevance_score"),
     "rank": ("_relevance_score", "score", "_score", "similarity"),
 }
-"""Names of a hit's score by metric; the first that is there counts. In LanceDB, `_score` is that of
-a full-text search and `_relevance_score` that of a reranker, as after a hybrid search."""
+"""Names of a hit's score by metric; the first that is there counts. In LanceDB, `_score` comes from
+a full-text search and `_relevance_score` from a reranker, as after a hybrid search."""
 DISTANCES = ("distance", "_distance", "vector_distance", "score")
 """Names of its distance. Redis calls it vector_distance, Qdrant and Pinecone score."""
 SCORES = frozenset((*OF_METRIC["rank"], *DISTANCES))
@@ -62,7 +62,7 @@ OUTER = (FIELDS | {*CONTENTS}) - {"metadata", "type"}
 """What counts beside nested fields, and before them. Dumps of LangChain have a `type` there."""
 ATTRIBUTES = OUTER | SCORES | {*NESTED, "type", "uuid"}
 """What is read of an object."""
-MOST_TOLD = 5
+MAX_TOLD = 5
 """Warnings that are given for each document."""
 
 EXPONENTIAL = (
@@ -101,7 +101,7 @@ def to_hits(
     the user may see none of `docs`, the hits are all of them, without any other warning.
 
     If there are no scores at all, the given order is the rank. Of chunks with the same id, the
-    nearest is kept. Raises InputError for scores without a metric, if their number is not that of
+    nearest is kept. Raises InputError for scores without a metric, if their number differs from
     the documents, and for an unknown form.
     """
     metric = check_metric(metric)
@@ -192,9 +192,9 @@ def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
 
 def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
     """The first few warnings, and how many more there are."""
-    rest = len(warnings) - MOST_TOLD
+    rest = len(warnings) - MAX_TOLD
     more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
-    return (*warnings[:MOST_TOLD], *more)
+    return (*warnings[:MAX_TOLD], *more)
 
 
 def log_all(warnings: Sequence[str]) -> None:

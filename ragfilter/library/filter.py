@@ -27,7 +27,7 @@ from ragfilter.library.scores import check_metric, check_similarities, check_thr
 from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
-from ragfilter.settings.field import MOST_CHUNKS
+from ragfilter.settings.field import MAX_CHUNKS
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Quality, Settings, fields
 from ragfilter.text.comparison import detect
@@ -313,12 +313,12 @@ _TYPE = f"{Filter.__module__}.{Filter.__qualname__}"
 def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
-    `distances` are sorted, best first; lower is nearer. `settings` are those of the cutoff, such as
+    `distances` are sorted, best first; lower is nearer. `settings` set the cutoff, such as
     ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds', but any number may
     stay unless `max_results` is passed. Raises SettingsError, and InputError for a value that is
     not a finite number, and for values that fall.
     """
-    values = {"cutoff.max_results": MOST_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
+    values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cut_settings, _ = merge([Given("cut()", values)])
     check_distances(cut_settings.cutoff)
     try:

@@ -95,8 +95,8 @@ class FilterRetriever(BaseRetriever):
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """The documents that stay, best first. `user` and `k` are those of this call, by default
-        those of the configuration (``config["configurable"]``), then the retriever's. Raises
+        """The documents that stay, best first. `user` and `k` hold for this call; the defaults are
+        the configuration's (``config["configurable"]``), then the retriever's. Raises
         InputError, SettingsError, and what the store raises."""
         return super().invoke(input, config, **_configured(config) | kwargs)
 

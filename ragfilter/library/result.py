@@ -1,4 +1,4 @@
-"""The result as users of the library see it, also those of its adapters."""
+"""The result as users of the library and its adapters see it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Result(model.PoolResult):
     @overload
     def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
     def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        """The kept hit at a 0-based place, or those of a slice."""
+        """The kept hit at a 0-based place, or the hits of a slice."""
         return self.kept[place]
 
     def __len__(self) -> int:

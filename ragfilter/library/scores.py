@@ -44,14 +44,14 @@ SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
 """How far apart two distances of unit vectors can be."""
 EDGE = 1e-3
 """How far beyond its range a value may lie, since stores compute in single precision."""
-FEW = 3
+MIN_SCORES = 3
 """The fewest hits whose scores can be checked."""
 RRF_K = 60
 SOME, MANY = 8, 20
 TINY = 1e-5
 ALIKE = 1e-3
 """By how much, in relation, two steps may differ."""
-MOST_PLACE = 1000
+MAX_PLACE = 1000
 """Above this, many numbers are whole by chance."""
 
 
@@ -102,10 +102,10 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     steps = [right - left for left, right in pairwise(scores)]
     rising, falling = any(s > 0 for s in steps), any(s < 0 for s in steps)
     # Two hits may be passed in any order.
-    if n >= FEW and higher and rising and not falling:
+    if n >= MIN_SCORES and higher and rising and not falling:
         what = "similarities" if metric == "similarity" else "scores"
         doubts.append(f"The {what} rise from hit to hit: if they are distances, pass their metric.")
-    if n >= FEW and not higher and falling and not rising:
+    if n >= MIN_SCORES and not higher and falling and not rising:
         doubts.append(
             "The distances fall from hit to hit: if they are similarities, pass "
             "metric='similarity', and if they are other scores, metric='rank'."
@@ -124,7 +124,7 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
         )
     elif metric == "similarity" and _fused(scores):
         doubts.append(
-            "The scores look like those of reciprocal rank fusion (RRF), which are no "
+            "The scores look like reciprocal rank fusion (RRF), whose scores are no "
             "similarities: if they are, pass metric='rank'."
         )
     return tuple(doubts)
@@ -140,7 +140,7 @@ def _fused(scores: Sequence[float]) -> bool:
     1 / score is then a whole number of steps, of 1 / w each.
     """
     n, distinct = len(scores), set(scores)
-    if n < FEW or len(distinct) == 1 or min(distinct) <= 0:
+    if n < MIN_SCORES or len(distinct) == 1 or min(distinct) <= 0:
         return False
     inverse = sorted(1 / score for score in distinct)
     if n >= MANY and max(distinct) <= 2 / RRF_K + TINY:
@@ -165,11 +165,11 @@ def _steps(inverse: Sequence[float]) -> tuple[float, ...]:
 
 
 def _is_whole(number: float) -> bool:
-    return number < MOST_PLACE and abs(number - round(number)) <= TINY * number
+    return number < MAX_PLACE and abs(number - round(number)) <= TINY * number
 
 
 def _is_negated(scores: Sequence[float]) -> bool:
-    """Whether inner-product distances are those of unit vectors with the sign turned only."""
+    """Whether these are inner products of unit vectors with nothing but their sign turned."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return -1 - EDGE <= low < -EDGE and high <= 1 + EDGE
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MOST = 50
+MAX_K = 50
 """How many chunks the references of one chunk bring at most."""
 
 K = Annotated[int | None, Field(ge=1, le=200, description="At most this many chunks.")]
@@ -117,7 +117,7 @@ class ChunkTools:
         reached = dict.fromkeys(
             step.chunk.id
             for root in roots
-            for step in walk(root, depth=depth, most=MOST, find=find)
+            for step in walk(root, depth=depth, most=MAX_K, find=find)
         )
         # Read again as whole chunks: what was indexed meanwhile may be hidden.
         there = {

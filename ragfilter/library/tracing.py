@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 KIND = "openinference.span.kind"
-MOST_DOCUMENTS = 100
+MAX_DOCUMENTS = 100
 """Of one span: the best ones. A pool may have hundreds."""
 
 
@@ -131,7 +131,7 @@ def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[
         yield from _documents("reranker.output_documents", result, out, texts=texts)
     else:
         yield KIND, "CHAIN"
-    why = [{"id": d.chunk_id, "reason": d.reason} for d in dropped[:MOST_DOCUMENTS]]
+    why = [{"id": d.chunk_id, "reason": d.reason} for d in dropped[:MAX_DOCUMENTS]]
     told = {"in": layer.n_in, "out": layer.n_out, "failed": layer.failed, "note": layer.note}
     yield "metadata", json.dumps(told | {"dropped": why})
 
@@ -139,7 +139,7 @@ def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[
 def _documents(
     name: str, result: Result, hits: Sequence[Hit], *, texts: bool
 ) -> Iterator[tuple[str, Any]]:
-    for place, hit in enumerate(hits[:MOST_DOCUMENTS]):
+    for place, hit in enumerate(hits[:MAX_DOCUMENTS]):
         at = f"{name}.{place}.document"
         yield f"{at}.id", hit.id
         score = rerank_score(result, hit)

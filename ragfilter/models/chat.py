@@ -33,16 +33,17 @@ with extra("openai"):
 log = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
-MOST_BODY_BYTES = 32 * 1024 * 1024
+MAX_BODY_BYTES = 32 * 1024 * 1024
 """Of one response: every few characters of an answer come in an envelope of hundreds of bytes."""
-MOST_EVENT_BYTES = 2 * 1024 * 1024
-MOST_TOKENS = 1_000_000_000
+MAX_EVENT_BYTES = 2 * 1024 * 1024
+MAX_TOKENS = 1_000_000_000
 LINGER_S = 1.0
 """How long the usage is waited for, once the model has said that it is done."""
 REFUSALS = (400, 404, 415, 422, 500, 501)
 """What servers answer that do not know a part of a request."""
 _COMPLETE = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete")
 _TOO_LONG = ("length", "max_tokens", "model_length", "max_output_tokens")
+_SCHEMA = re.compile(r"schema|response_format")
 _MISSING = "the endpoint sent no chat completion"
 
 
@@ -96,8 +97,8 @@ class OpenAIChat:
         pieces: queue.SimpleQueue[Delta | ChatError | _Finished | None] = queue.SimpleQueue()
         stop = threading.Event()
 
-        def work() -> None:
-            answered = False
+        def work(schema: Mapping[str, object] | None) -> None:
+            answered = said = False
             self._call.stop = stop
             try:
                 # Closed at once, even if the answer is not read to its end.
@@ -107,12 +108,21 @@ class OpenAIChat:
                         if time.monotonic() > deadline:
                             raise timed_out(timeout_s)
                         pieces.put(piece)
+                        said = True
             except Exception as error:
+                if (
+                    schema
+                    and answered
+                    and not said
+                    and _SCHEMA.search(getattr(error, "message", ""))
+                ):
+                    self._refused.add("response_format")
+                    return work(None)
                 pieces.put(explain(error, self._at, answered=answered, timeout_s=timeout_s))
             else:
                 pieces.put(None)
 
-        threading.Thread(target=work, name="ragfilter-chat", daemon=True).start()
+        threading.Thread(target=work, args=(schema,), name="ragfilter-chat", daemon=True).start()
         finished: _Finished | None = None
         until = deadline
         try:
@@ -186,7 +196,8 @@ class OpenAIChat:
                 blamed = next((part for part in optional if part in reply), "")
                 tried = list(optional) if error.status_code in (400, 422) else ["response_format"]
                 last = blamed or tried[0] if tried else ""
-                if last not in optional or error.status_code not in REFUSALS or stop.is_set():
+                refused = blamed or error.status_code in REFUSALS
+                if last not in optional or not refused or stop.is_set():
                     raise
                 sure = error.status_code != 500
                 if blamed:
@@ -239,7 +250,7 @@ class _Body(httpx2.SyncByteStream):
             self.ended = self.ended or _DONE.search(seen) is not None
             blank = max(seen.rfind(end) for end in _EVENT_ENDS)
             event = len(seen) - blank if blank >= 0 else event + len(part)
-            if size > MOST_BODY_BYTES or event > MOST_EVENT_BYTES:
+            if size > MAX_BODY_BYTES or event > MAX_EVENT_BYTES:
                 raise failure("too large")
             tail = seen[-_TAIL:]
             yield part
@@ -318,7 +329,7 @@ def _whole(response: openai.Stream[Any]) -> Any:
     raw = response.response.read()
     if not raw.strip():
         raise failure("empty", "nothing")
-    if len(raw) > MOST_EVENT_BYTES:
+    if len(raw) > MAX_EVENT_BYTES:
         raise failure("too large")
     data = json.loads(raw)
     if not isinstance(data, dict):
@@ -358,4 +369,4 @@ def _tokens(value: object) -> int | None:
     """A count that can be: no endpoint's word is taken for any other."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if 0 <= value <= MOST_TOKENS else None
+    return value if 0 <= value <= MAX_TOKENS else None

@@ -152,7 +152,7 @@ def explain_failures(
 ) -> Iterator[None]:
     """Raises ModelError where the `kind` of model called `name` cannot be loaded.
 
-    Names without an owner are those of `owner`, and `instead` needs no fetching.
+    Names without an owner belong to `owner`, and `instead` needs no fetching.
     """
     try:
         yield

@@ -28,7 +28,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "none"
 """Sent where no key is set: local servers want none, and the client insists on one."""
 DETAIL_CHARS = 300
-MOST_WAIT_S = 86_400.0
+MAX_WAIT_S = 86_400.0
 """A day. Nobody means to wait longer, whatever a header says."""
 Failure = Literal[
     "late", "cut", "too long", "too large", "redirected", "filtered", "unfinished", "empty",
@@ -216,7 +216,7 @@ def _retry_after(error: openai.APIStatusError) -> float | None:
         seconds = float(error.response.headers.get("retry-after", ""))
     except ValueError:
         return None
-    return seconds if 0 <= seconds <= MOST_WAIT_S else None
+    return seconds if 0 <= seconds <= MAX_WAIT_S else None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -23,9 +23,9 @@ with extra("openai"):
 log = logging.getLogger(__name__)
 
 BATCH = 32
-MOST_CHARS = 20_000
+MAX_CHARS = 20_000
 """Of one text."""
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 """Of one answer."""
 REMEDY = "Check RAGFILTER_RERANK_URL, and that the model is served there."
 
@@ -95,7 +95,7 @@ class HttpReranker:
         """One score a text, of any range; higher is better. Raises ModelError and ChatError."""
         scores: list[float] = []
         for start in range(0, len(texts), self._batch):
-            batch = [whole(text[:MOST_CHARS]) or " " for text in texts[start : start + self._batch]]
+            batch = [whole(text[:MAX_CHARS]) or " " for text in texts[start : start + self._batch]]
             scores += self._ask(whole(query), batch)
         log.info("%s scored %d texts", self.name, len(texts))
         return scores
@@ -128,7 +128,7 @@ class HttpReranker:
                 held = bytearray()
                 for part in response.iter_bytes():
                     held += part
-                    if len(held) > MOST_BYTES:
+                    if len(held) > MAX_BYTES:
                         raise ModelError("The reranker's answer is too large.", remedy=REMEDY)
                 if response.status_code >= 300:
                     return response.status_code, None

@@ -22,7 +22,7 @@ with extra("openai"):
     import openai
 
 BATCH = 64
-MOST_CHARS = 20_000
+MAX_CHARS = 20_000
 """Of one text; models read about 8,000 tokens, and refuse more."""
 TIMEOUT_S = 60.0
 
@@ -58,7 +58,7 @@ class OpenAIEmbedder:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Raises ModelError."""
         parts: list[Vectors] = []
         for start in range(0, len(texts), BATCH):
-            batch = [whole(text[:MOST_CHARS]) or " " for text in texts[start : start + BATCH]]
+            batch = [whole(text[:MAX_CHARS]) or " " for text in texts[start : start + BATCH]]
             parts.append(self._ask(batch))
         try:
             return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)

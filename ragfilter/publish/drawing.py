@@ -17,7 +17,7 @@ from ragfilter.text.titles import telling_titles
 
 WIDTH = 680
 ROW = 20
-MOST_PLACES = 25
+MAX_PLACES = 25
 TITLE = 42
 STUB = 26
 UNIT = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -274,7 +274,7 @@ def _row(place: int) -> float:
 def _place(row: ChunkRow | None) -> int:
     """The chunk's place in the list; 0 if it is not drawn."""
     place = 0 if row is None or row.place is None else row.place
-    return place if place <= MOST_PLACES else 0
+    return place if place <= MAX_PLACES else 0
 
 
 def _told(each: Pairing) -> str:

@@ -17,7 +17,7 @@ from ragfilter.publish import drawing
 from ragfilter.publish.reports import Called, command, origin_of, render
 from ragfilter.stores.runs import Run
 
-MOST_QUERIES = 30
+MAX_QUERIES = 30
 LABELS = {
     "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
     "kept": "chunks", "tokens": "tokens",
@@ -70,8 +70,8 @@ def of_run(
             for row in frame.cells(measured.gains)
         ],
         about_layers=ABOUT_LAYERS,
-        lost=frame.cells(lost.head(MOST_QUERIES)),
-        more=max(len(lost) - MOST_QUERIES, 0),
+        lost=frame.cells(lost.head(MAX_QUERIES)),
+        more=max(len(lost) - MAX_QUERIES, 0),
         settings=measured.settings,
         command=_command(run, "ragfilter.toml"),
         origin=origin_of(run),
@@ -97,8 +97,8 @@ def of_runs(
         query_set=run.plan.query_set,
         verdict=verdict,
         gains=drawing.gains([each["gain"] for each in changes]),
-        changes=changed[:MOST_QUERIES],
-        more=max(len(changed) - MOST_QUERIES, 0),
+        changes=changed[:MAX_QUERIES],
+        more=max(len(changed) - MAX_QUERIES, 0),
         settings=[(f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
                   for letter, each in zip("ab", names, strict=True)],
         commands=[_command(run, f"{letter}.toml") for letter in "ab"],

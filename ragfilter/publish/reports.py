@@ -121,7 +121,7 @@ def _environment() -> Environment:
     return environment
 
 
-MOST_DROPPED = 30
+MAX_DROPPED = 30
 QUOTED = "quoted from the passages, without an LLM"
 
 
@@ -136,7 +136,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What one side sends. `cost` is that of 1,000 questions, in `currency`."""
+    """What one side sends. `cost` is for 1,000 questions, in `currency`."""
 
     name: str
     chunks: int
@@ -190,9 +190,9 @@ def of_query(
         answers=answers,
         kept=[(row, texts[row.id]) for row in kept],
         falls=account.falls,
-        dropped=dropped[:MOST_DROPPED],
+        dropped=dropped[:MAX_DROPPED],
         why={i: fall.words for fall in account.falls for i in fall.ids},
-        more=max(len(dropped) - MOST_DROPPED, 0),
+        more=max(len(dropped) - MAX_DROPPED, 0),
         settings=result.settings,
         profile=profile,
         called=called,

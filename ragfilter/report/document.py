@@ -18,11 +18,11 @@ from ragfilter.report.verdicts import judge_document
 def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every
     hit names the chunks it refers to in ``refs``. Kept hits have their ``text`` and ``metadata``;
-    ``decisions`` are those of every layer, in order. ``hidden``, the number of chunks that
+    ``decisions`` has the decisions of every layer, in order. ``hidden``, the number of chunks that
     clearance dropped, is None, since the user must not know. A pruned hit also has its
     ``prompt_text``.
 
-    ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
+    ``success``, ``message``, ``count`` and ``max_security_level`` come from the Adaptive
     Retrieval System's return format; its context is ``kept``, its error ``status``.
     """
     highest = max_security_level(result)

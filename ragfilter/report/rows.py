@@ -3,7 +3,7 @@
 Source: docs/design.md#page and docs/design.md#clearance.
 
 With the clearance layer on, everything here is made for its user. Hidden chunks are left out as if
-they were not in the store: ranks, gaps and counts are those of the visible ones.
+they were not in the store: ranks, gaps and counts describe the visible ones.
 `as_operator=True` shows everything, at its real rank.
 """
 
@@ -45,7 +45,7 @@ class ChunkRow(NamedTuple):
     """One hit as tables show it.
 
     `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based
-    place among the kept (None: dropped). `gap` is the distance minus that of the hit one rank
+    place among the kept (None: dropped). `gap` is the distance minus the distance one rank
     before. If the store gives no distances, `distance` is the rank, `gap` and `similarity` are
     None, and `confidence` is empty. `layer`, `reason`, `value` and `limit` come from the deciding
     decision.
@@ -199,7 +199,7 @@ def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
     """The decision that explains a hit, out of all decisions about it in layer order.
 
     Dropped: the last drop. Kept: the first that pinned it, brought it in or fell back, otherwise
-    that of the first layer in `EXPLAIN` that kept it.
+    the decision of the first layer in `EXPLAIN` that kept it.
     """
     if not kept:
         drops = [d for d in decisions if d.outcome == "dropped"]

@@ -86,7 +86,7 @@ def _unjudged(result: PoolResult) -> str:
 
 def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
     """What plain search finds and what of it passes the filter, why the others do not, and the
-    effect on the prompt. `price` is that of a million prompt tokens, in `currency`."""
+    effect on the prompt. `price` is for a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
     passages = [_passing(story), _brought(story), story.unjudged, story.message]
@@ -98,7 +98,7 @@ def counted(words: str, n: int) -> str:
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
 
-MOST_REASONS = 3
+MAX_REASONS = 3
 """How many reasons the first sentence names."""
 
 
@@ -115,8 +115,8 @@ def _passing(story: Story) -> str:
     if story.beyond:
         passing += f" ({numbers.count(story.beyond)} from farther down the list)"
     ranked = sorted(story.fell, key=lambda fall: -len(fall.ids))
-    reasons = [fall.line for fall in ranked[:MOST_REASONS]]
-    if others := sum(len(fall.ids) for fall in ranked[MOST_REASONS:]):
+    reasons = [fall.line for fall in ranked[:MAX_REASONS]]
+    if others := sum(len(fall.ids) for fall in ranked[MAX_REASONS:]):
         reasons.append(f"{numbers.count(others)} fell for other reasons")
     why = f": {', '.join(reasons)}" if reasons else ""
     joint = " " if passing.startswith("and") else ", "

@@ -40,7 +40,7 @@ from ragfilter.rules.rule import KEYS, MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
 from ragfilter.text.tokens import estimate, head
 
-MOST_OBJECTS = 50
+MAX_OBJECTS = 50
 _LAST_COMMA = re.compile(r",\s*([\]}])")
 NO_JSON = "the answer contains no JSON object"
 TOO_DEEP = "the answer's JSON is nested too deeply"
@@ -88,7 +88,7 @@ def _json_text(answer: str) -> str:
     rule_like, other = "", ""
     begin = answer.find("{")
     start = begin
-    for _ in range(MOST_OBJECTS):
+    for _ in range(MAX_OBJECTS):
         if start < 0:
             break
         value, end = _decoded(answer, start)
@@ -126,17 +126,17 @@ log = logging.getLogger(__name__)
 VERSION = "suggest-1"
 """Raise this with every change of the text below."""
 LINE_CHARS = 300
-MOST_TEXT_TOKENS = 1500
-MOST_QUOTED_TOKENS = 500
-LEAST_REPAIR_S = 0.2
+MAX_TEXT_TOKENS = 1500
+MAX_QUOTED_TOKENS = 500
+MIN_REPAIR_S = 0.2
 NO_TEXT = "the chunk has neither title nor text"
 ENDLESS = f"the answer is longer than {MAX_BYTES:,} bytes"
 
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """Consecutive failures of the endpoint after which a run ends."""
-MOST_WAITS = 3
+MAX_WAITS = 3
 WAIT_S = 5.0
-MOST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 _HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable")
 _OF_THE_ANSWER = ("", "chunk", "rule")
 
@@ -223,8 +223,8 @@ def suggest(
 def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
     """The exact messages of the first call."""
     text = chunk.text
-    if estimate(text) > MOST_TEXT_TOKENS:
-        text = f"{head(text, MOST_TEXT_TOKENS)} {SHORTENED}"
+    if estimate(text) > MAX_TEXT_TOKENS:
+        text = f"{head(text, MAX_TEXT_TOKENS)} {SHORTENED}"
     user = (
         f"What the rule for this kind of chunk ({template.category}) holds:\n{template.holds}\n\n"
         f"Example. For a chunk with the title {template.example_title!r} the rule is:\n"
@@ -297,7 +297,7 @@ def _suggest(
         return draft
     reading = read(answer, chunk)
     repaired = False
-    if reading.faults and deadline - perf_counter() >= LEAST_REPAIR_S:
+    if reading.faults and deadline - perf_counter() >= MIN_REPAIR_S:
         asked = (*asked, *_complaint(answer, reading.faults))
         again, answer = _ask(draft, chat, asked, deadline)
         if again.error and reading.rule is None:
@@ -352,7 +352,7 @@ def _ask(
 
 
 def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
-    yield Message("assistant", head(answer, MOST_QUOTED_TOKENS) or "{}")
+    yield Message("assistant", head(answer, MAX_QUOTED_TOKENS) or "{}")
     yield Message(
         "user",
         f"That rule has a fault: {'; '.join(faults)}\n"
@@ -416,17 +416,17 @@ def drafts(
     failures = 0
     for chunk in chunks:
         draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
-        for _ in range(MOST_WAITS):
+        for _ in range(MAX_WAITS):
             if draft.failed != "rate_limit":
                 break
-            pause = min(WAIT_S if draft.retry_after is None else draft.retry_after, MOST_WAIT_S)
+            pause = min(WAIT_S if draft.retry_after is None else draft.retry_after, MAX_WAIT_S)
             log.warning("The rate limit is reached; trying again in %g s.", pause)
             wait(pause)
             draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
         yield draft
         failures = 0 if draft.failed in _OF_THE_ANSWER else failures + 1
-        if draft.failed in _HOPELESS or failures >= MOST_FAILURES:
-            times = "" if failures < MOST_FAILURES else f" {failures} times in a row"
+        if draft.failed in _HOPELESS or failures >= MAX_FAILURES:
+            times = "" if failures < MAX_FAILURES else f" {failures} times in a row"
             raise ChatError(
                 f"The endpoint failed{times}, so no more chunks are tried: {draft.error}",
                 kind="server",

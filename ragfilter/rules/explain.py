@@ -19,9 +19,9 @@ from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""
-MOST_WORDS = 200
+MAX_WORDS = 200
 """Near matches are only looked for in this many words of a question."""
-MOST_COMPARED = 20_000
+MAX_COMPARED = 20_000
 """Words times terms; with more, only the first terms of a group are compared."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it: a question mark is not a differing letter."""
@@ -126,10 +126,10 @@ class _Text:
     def nearest(self, terms: Sequence[tuple[str, str]]) -> NearMatch | None:
         """The words most similar to one of `terms`, with as many words as the term or one more or
         less."""
-        words = [m.span() for m in _WORD.finditer(self.compared)][:MOST_WORDS]
+        words = [m.span() for m in _WORD.finditer(self.compared)][:MAX_WORDS]
         best, ratio = None, NEAR
         matcher = SequenceMatcher(autojunk=False)
-        for place, term in terms[: MOST_COMPARED // max(1, len(words))]:
+        for place, term in terms[: MAX_COMPARED // max(1, len(words))]:
             sought = self._prepare(term)
             matcher.set_seq2(sought)
             length = len(sought.split())

@@ -44,13 +44,13 @@ from ragfilter.rules.values import (
 )
 from ragfilter.text.normalise import normalise
 
-FEWEST = 3
+MIN_TITLES = 3
 """Minimum number of titles in a family."""
 ALIKE = 0.5
 """The fraction of a text's words that its family shares, if titles are told apart by numbers."""
 SHARED = 0.9
 """What this fraction of a family's titles has in common tells none of them apart."""
-MOST_MARKS = 4
+MAX_MARKS = 4
 """A title with more distinctive words is a sentence, and questions do not repeat it."""
 LONGEST_TITLE = 24
 """A title with more tokens is a sentence, which differs from others in more than a name."""
@@ -136,7 +136,7 @@ def _by_title(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
     for kinds, titles in groups.items():
         marks = _marks(titles)
         counted = [t for t in titles if any(isinstance(mark, Value) for mark in marks[t])]
-        if len(counted) >= FEWEST and _resemble([entries[title][0].text for title in counted]):
+        if len(counted) >= MIN_TITLES and _resemble([entries[title][0].text for title in counted]):
             pattern = ", ".join(" ".join((*words, "#")) for words in kinds)
             yield Family(pattern, tuple(_members(counted, marks, entries)), is_counted=True)
 
@@ -150,13 +150,13 @@ def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
     held = Counter(kind for kinds in stated.values() for kind in kinds)
     groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
     for title, own in stated.items():
-        usual = sorted((k for k in own if held[k] >= FEWEST), key=lambda k: (-held[k], k))
+        usual = sorted((k for k in own if held[k] >= MIN_TITLES), key=lambda k: (-held[k], k))
         if len(usual) >= KINDS:
             groups[tuple(usual[:KINDS])].append(title)
     for kinds, titles in groups.items():
-        marks = {t: some for t, some in _marks(titles).items() if len(some) <= MOST_MARKS}
+        marks = {t: some for t, some in _marks(titles).items() if len(some) <= MAX_MARKS}
         named = [title for title in titles if marks.get(title)]
-        if len(named) >= FEWEST:
+        if len(named) >= MIN_TITLES:
             pattern = ", ".join(" ".join((*words, "#")) for words in kinds)
             yield Family(pattern, tuple(_members(named, marks, entries)), is_counted=False)
 
@@ -312,7 +312,7 @@ def _meets(question: str, groups: Iterable[Group]) -> bool:
     return all(any(prepared(term, "word") in text for term in group) for group in groups)
 
 
-MOST_DIFFERENT = 3
+MAX_DIFFERENT = 3
 """Maximum number of words in which the titles of siblings differ."""
 # Longer runs of digits do not count anything, and Python limits the digits it parses.
 _WHOLE = re.compile(r"-?\d{1,6}")
@@ -326,7 +326,7 @@ def rule_of_sibling(title: str, chunks: Iterable[Chunk]) -> Rule | None:
     A rule that does not name what distinguishes its chunk's title from this one is not used.
     """
     own = tokens(title)
-    best, fewest = None, MOST_DIFFERENT + 1
+    best, fewest = None, MAX_DIFFERENT + 1
     for chunk in chunks:
         theirs = tokens(chunk.name) if chunk.rule else ()
         differ = _differences(own, theirs)
@@ -343,7 +343,7 @@ def _differences(own: Sequence[str], theirs: Sequence[str]) -> list[int]:
         return []
     places = [at for at, pair in enumerate(zip(own, theirs, strict=True)) if pair[0] != pair[1]]
     shared = sum(word.isalpha() for at, word in enumerate(own) if at not in places)
-    return places if shared and len(places) <= MOST_DIFFERENT else []
+    return places if shared and len(places) <= MAX_DIFFERENT else []
 
 
 def _exchanged(
@@ -362,8 +362,8 @@ def _exchanged(
 
 
 def _forms(old: str, new: str) -> dict[str, str]:
-    """The forms of `old` in terms, mapped to those of `new`; empty if a number would become a word
-    or change its sign."""
+    """The forms of `old` in terms, mapped to the forms of `new`; empty if a number would become
+    a word or change its sign."""
     if is_number(old) != is_number(new) or old.startswith("-") != new.startswith("-"):
         return {}
     ordinal = [_ORDINAL.fullmatch(word) for word in (old, new)]

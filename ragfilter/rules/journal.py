@@ -167,7 +167,7 @@ class Journal(database.Book):
 
     def touch(self, edit: Edit) -> None:
         """Give this edit and those made together with it the current time while they are pending,
-        so that nobody takes them for those of a stopped process."""
+        so that nobody takes them for a stopped process's edits."""
         with self._writing() as connection:
             connection.execute(_pending(edit).values(at=datetime.now(UTC)))
 

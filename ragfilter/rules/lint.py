@@ -49,11 +49,11 @@ from ragfilter.text.normalise import UNSPACED, normalise, script
 
 ENOUGH, NEARLY_ALL = 20, 0.95
 """So many questions show which words are usual, and the share of them that has such a word."""
-MOST_ROUNDS = 50
+MAX_ROUNDS = 50
 SHORT = 3
 LIST = 3
 """Pieces that make a list. Two may be one name, such as "New York, NY"."""
-MOST_PIECES = 50
+MAX_PIECES = 50
 _BETWEEN = re.compile(r"[,;](?:\s+|$)|[\u3001\uff0c\u060c\u061b\uff1b]\s*|(?<=\d)\.$")
 """Separates the terms of a list, or ends a sentence after a number. "10,000" is one number."""
 _GROUP = re.compile(r"contain_one_of\[\d+\]")
@@ -68,7 +68,7 @@ def analyse(
     *,
     usual: Collection[str] = COMMON,
 ) -> list[Finding]:
-    """Findings about `rules`, by default those of the catalogue, in their order.
+    """Findings about `rules`, by default the catalogue's, in their order.
 
     The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
     only compared. `usual` are the words of nearly every question; see `usual_words`.
@@ -112,7 +112,7 @@ def fix_rules(
     """
     fixed: dict[str, Rule] = {}
     waiting, current = dict(rules), dict(catalogue)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         for chunk_id, rule in waiting.items():
             current[chunk_id] = replace(current.get(chunk_id, Chunk(chunk_id)), rule=rule.text)
         fixes: dict[str, Rule] = {}
@@ -129,7 +129,7 @@ def fix_rules(
 
 
 def usual_words(questions: Collection[str]) -> frozenset[str]:
-    """The common words, and those of nearly all `questions` if these are many."""
+    """The common words, and the words of nearly all `questions` if there are many."""
     if len(questions) < ENOUGH:
         return COMMON
     held = Counter(chain.from_iterable(set(tokens(question)) for question in questions))
@@ -381,7 +381,7 @@ def _lists(rule: Rule) -> Iterator[Finding]:
         message = f"“{shorten(term)}” is only found with its punctuation. Write {listed}{more}."
         # Of required terms only the author knows whether all of them must occur.
         clear = trails or place.startswith(("contain_one_of", "contain_none_of"))
-        fix = rule.replaced(place, pieces) if clear and len(pieces) <= MOST_PIECES else None
+        fix = rule.replaced(place, pieces) if clear and len(pieces) <= MAX_PIECES else None
         yield _finding("list", place, message, fix, sure=False)
 
 
@@ -559,8 +559,8 @@ def _everywhere(rule: Rule, usual: Collection[str]) -> Iterator[Finding]:
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
-    """Values that the rule names only in some of their usual spellings: those of the chunk, and
-    those that the chunk does not count and for which the rule has both words and acronym."""
+    """Values that the rule names only in some of their usual spellings: the chunk's values, and
+    values that the chunk does not count and for which the rule has both words and acronym."""
     own = (*values(title), *values(text))
     counted = {value.words for value in own}
     of_rule = (v for group in rule.demands.values() for term in group for v in values(term))

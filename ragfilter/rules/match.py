@@ -10,8 +10,8 @@ not be one. So "armor class 1" is not in "armor class 10", "int" not in "point" 
 them. A change of script is an edge too: "aws" is in "AWSの料金". Within a script that is written
 without spaces there are none. Use ``substring`` for it.
 
-``substring`` mode is that of the source: both texts in lower case, one contained in the other. Only
-apostrophes and quotation marks are alike, as in ``word`` mode.
+``substring`` mode does what the source does: both texts in lower case, one contained in the other.
+Only apostrophes and quotation marks are alike, as in ``word`` mode.
 """
 
 from __future__ import annotations

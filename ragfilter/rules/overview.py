@@ -30,7 +30,7 @@ WORDS = (*STATES, "draft", "changed")
 """All words for a rule's state."""
 STORED = (*STATES, "changed")
 """Those that do not depend on unsaved edits."""
-MOST_PARTS = 4
+MAX_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +185,8 @@ def brief(rule: str | None) -> str:
     if isinstance(read, InvalidRule):
         return f"invalid: {read.error.message}"
     parts = _brief(read)
-    more = f" · and {len(parts) - MOST_PARTS} more" if len(parts) > MOST_PARTS else ""
-    return " · ".join(parts[:MOST_PARTS]) + more if parts else "asks for nothing"
+    more = f" · and {len(parts) - MAX_PARTS} more" if len(parts) > MAX_PARTS else ""
+    return " · ".join(parts[:MAX_PARTS]) + more if parts else "asks for nothing"
 
 
 def _brief(rule: Rule) -> list[str]:

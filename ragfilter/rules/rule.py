@@ -25,7 +25,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NoReturn, Self
@@ -54,12 +54,7 @@ FORM = {
     "contain_none_of": "None of", "match": "Match",
 }  # fmt: skip
 """What the editor's form calls each part."""
-DEEPEST = 4
-"""Levels of a rule: ``{"query_must": {"contain_one_of": [["term"]]}}``."""
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|-?(?:\d+|Infinity|NaN)', re.DOTALL)
-# Python refuses to parse a number with more digits.
-_LONG = re.compile(r"-?\d{4301}")
 _GROUPS = '[["term", "other spelling"]]'
 _TEMPLATE_TERMS = 8
 _FILLERS = frozenset((
@@ -313,8 +308,8 @@ def _spliced(terms: Sequence[str], index: int, new: Sequence[str]) -> tuple[str,
 
 
 def load(text: str) -> Any:
-    """Parse JSON text. Raises RuleError with the place for invalid JSON, a duplicate key, NaN, or
-    nesting that is too deep."""
+    """Parse JSON text. Raises RuleError for invalid JSON, a duplicate key, NaN, or nesting that is
+    too deep."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -323,39 +318,15 @@ def load(text: str) -> Any:
             place=f"line {error.lineno}, column {error.colno}",
             remedy="Look for a missing comma, quote or bracket there or just before.",
         ) from None
-    except _Constant as constant:
-        name = str(constant)
-        raise RuleError(
-            f"{name} is not valid JSON.",
-            place=_place(text, lambda token, _: token == name),
-            remedy=f'Write the term in quotes: "{name}".',
-        ) from None
     except RecursionError:
         raise RuleError(
             "this JSON is nested too deeply.",
-            place=_place(text, lambda _, depth: depth > DEEPEST),
             remedy="A rule holds lists of terms, and groups of terms in contain_one_of.",
         ) from None
     except ValueError:
         raise RuleError(
-            "this JSON holds a number that is too long.",
-            place=_place(text, lambda token, _: _LONG.match(token) is not None),
-            remedy="Write a term in quotes.",
+            "this JSON holds a number that is too long.", remedy="Write a term in quotes."
         ) from None
-
-
-def _place(text: str, is_wrong: Callable[[str, int], bool]) -> str:
-    """The line and column of the first JSON token for which `is_wrong` is true, given the token and
-    its depth."""
-    depth = start = 0
-    for match in _TOKEN.finditer(text):
-        token = match.group()
-        depth += (token in ("[", "{")) - (token in ("]", "}"))
-        if is_wrong(token, depth):
-            start = match.start()
-            break
-    before = text[:start]
-    return f"line {before.count(chr(10)) + 1}, column {start - before.rfind(chr(10))}"
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -371,12 +342,9 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-class _Constant(Exception):
-    """NaN and the infinities, which Python parses although JSON does not have them."""
-
-
 def _no_constant(name: str) -> NoReturn:
-    raise _Constant(name)
+    # Python parses NaN and the infinities, although JSON does not have them.
+    raise RuleError(f"{name} is not valid JSON.", remedy=f'Write the term in quotes: "{name}".')
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)

@@ -11,27 +11,25 @@ collection has exactly the rules of the file.
 
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; an invalid rule is
 written as a JSON string. A spreadsheet does not distinguish an empty cell from a missing one, so a
-line without `query_must` is skipped, and one with ``null`` removes the rule. The first line end in
-the file is its row separator; any other kind belongs to a cell, since a chunk's id may contain one.
+line without `query_must` is skipped, and one with ``null`` removes the rule.
 """
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragfilter.basics.files import read_lines, read_text
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import load, parse, read_rule
-from ragfilter.text.normalise import has_halves, in_one_line, whole
+from ragfilter.text.normalise import in_one_line, whole
 from ragfilter.text.tables import harmless, separated
 
 if TYPE_CHECKING:
@@ -42,8 +40,6 @@ RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
 OPEN = "unexpected end of data"
 """The error of `csv` for a file that ends within quotes."""
-NO_TEXT = "it is not UTF-8 text"
-_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +253,8 @@ def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | RefusedLi
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The object of every line of a JSONL file, or what is wrong with it."""
-    # Not `splitlines`, which also breaks at characters allowed within a JSON string.
-    for number, line in enumerate(_LINE_END.split(_read_text(path)), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
-            continue
-        if has_halves(line):
-            yield number, NO_TEXT
             continue
         try:
             record: Any = load(line)
@@ -275,11 +267,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError
     if there is no header."""
-    text = _read_text(path)
-    ends = _LINE_END.search(text)
-    if ends is not None and ends[0] != "\n":
-        text = text.replace(ends[0], "\n")
-    separator, text = separated(text)
+    separator, text = separated(read_text(path))
     rows = _cells(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     number, header = next(rows, (1, ""))
     names = [cell.strip().lower() for cell in header] if isinstance(header, list) else []
@@ -291,8 +279,6 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     for number, cells in rows:
         if isinstance(cells, str):
             yield number, cells
-        elif any(map(has_halves, cells)):
-            yield number, NO_TEXT
         elif len(cells) > len(names):
             yield number, f"it has {len(cells)} cells, the header {len(names)}"
         else:
@@ -326,24 +312,6 @@ def _fields(row: dict[str, str]) -> dict[str, Any]:
         with contextlib.suppress(ValueError):
             there[RULE_KEY] = json.loads(cell)
     return there
-
-
-def _read_text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-        # Excel's "Unicode text" is UTF-16, marked by its first two bytes.
-        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return content.decode("utf-16")
-        # A byte that is no UTF-8 becomes half a character, by which its line is known.
-        return content.decode("utf-8-sig", "surrogateescape")
-    except (OSError, UnicodeDecodeError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            why = "it is not UTF-16 text"
-        else:
-            why = error.strerror or "it cannot be opened"
-        raise InputError(
-            f"{path} cannot be read: {why}.", remedy="Use a JSONL or CSV file in UTF-8."
-        ) from None
 
 
 def _json(value: Any) -> str:

@@ -80,7 +80,7 @@ ORDINALS = (
     "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth",
     "seventeenth", "eighteenth", "nineteenth", "twentieth",
 )  # fmt: skip
-MOST_WORDS = 2
+MAX_WORDS = 2
 """Maximum number of words before a number that say what it counts; after it, one word does."""
 TELLING = 1000
 LONGEST_UNIT = 3
@@ -226,7 +226,7 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
     start = at
     while start and every[start - 1] in _SETS:
         start -= 1
-    for word in reversed(every[max(0, start - MOST_WORDS) : start]):
+    for word in reversed(every[max(0, start - MAX_WORDS) : start]):
         if not _tells(word):
             break
         before.insert(0, word)
@@ -393,7 +393,7 @@ NEAR = 0.8
 """Minimum similarity (difflib's ratio) of another spelling of the same context."""
 NEAR_WORD = 0.9
 """The same for a context of one word, which must also begin alike: "colour", but not "flavor"."""
-MOST_TEXTS = 20_000
+MAX_TEXTS = 20_000
 """Maximum number of texts in which contexts are looked up."""
 
 _WORD = re.compile(r"[^\W_]+")
@@ -410,7 +410,7 @@ def find_contexts(
     seen: Counter[str] = Counter()
     places: set[str] = set()
     placed: set[Words] = set()
-    for text in islice(texts, MOST_TEXTS):
+    for text in islice(texts, MAX_TEXTS):
         text = normalise(text)
         for phrase in _BEFORE_NUMBER.findall(text):
             seen[phrase] += 1
@@ -427,7 +427,7 @@ def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
     last = {name: _WORD.findall(name)[-1] for name in names}
     wanted = set(last.values())
     held_words: set[str] = set()
-    for text in islice(texts, MOST_TEXTS):
+    for text in islice(texts, MAX_TEXTS):
         if held_words == wanted:
             break
         held_words |= wanted.intersection(_WORD.findall(normalise(text)))

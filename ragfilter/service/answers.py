@@ -104,7 +104,7 @@ def fallbacks(result: Result) -> list[str]:
 
 
 def filtered(result: Result, rows: Sequence[ChunkRow]) -> Filtered:
-    """The answer to a search or to hits of one's own. `rows` are those of the result."""
+    """The answer to a search or to hits of one's own. `rows` come from the result."""
     by_id = {row.id: row for row in rows}
     refs = report.references(result)
     packed = result.context

@@ -36,7 +36,7 @@ from ragfilter.service.asked import (
     settings_for,
 )
 from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided
-from ragfilter.service.gate import ASSETS, LOOPBACK, MOST_BYTES, TokenGate
+from ragfilter.service.gate import ASSETS, LOOPBACK, MAX_BYTES, TokenGate
 from ragfilter.service.meters import Meters
 from ragfilter.service.problems import Problem, Refused
 from ragfilter.service.tokens import Caller
@@ -251,7 +251,7 @@ class _Agents:
             self._apps[caller] = server.streamable_http_app(
                 stateless_http=True,
                 json_response=True,
-                max_request_body_size=MOST_BYTES,
+                max_request_body_size=MAX_BYTES,
                 # The gate has looked at the host, or at the token.
                 transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             )

@@ -9,17 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ragfilter.errors import SettingsError
 from ragfilter.library.scores import Metric
-from ragfilter.model import MOST_LEVEL, User
+from ragfilter.model import MAX_LEVEL, User
 from ragfilter.service.problems import Refused
 from ragfilter.service.tokens import Caller
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import PROFILES, profile
 from ragfilter.settings.schema import Settings
 
-MOST_HITS = 1000
-MOST_DOCUMENTS = 200
+MAX_HITS = 1000
+MAX_DOCUMENTS = 200
 """Each has to be read by a model, which takes a tenth of a second."""
-MOST_K = 200
+MAX_K = 200
 OPERATORS = ("quality.reranker_model",)
 """Settings that only the operator chooses: they name what is loaded from the disk."""
 
@@ -32,7 +32,7 @@ class AskedUser(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    level: int | None = Field(default=None, ge=0, le=MOST_LEVEL)
+    level: int | None = Field(default=None, ge=0, le=MAX_LEVEL)
     departments: list[str] | None = Field(default=None, max_length=1000)
 
 
@@ -65,7 +65,7 @@ class FilterAsked(Asked):
     """A question, and hits of your own for it: as the library takes them, with their scores."""
 
     hits: list[dict[str, JsonValue]] = Field(
-        max_length=MOST_HITS, examples=[[{"id": "a", "text": "Trolls regenerate.", "score": 0.7}]]
+        max_length=MAX_HITS, examples=[[{"id": "a", "text": "Trolls regenerate.", "score": 0.7}]]
     )
     metric: Metric | None = Field(None, description="What their scores are.")
 
@@ -74,7 +74,7 @@ class RerankAsked(BaseModel):
     """What the clients of Cohere and Jina send. Other fields are ignored."""
 
     query: Question
-    documents: list[str | dict[str, JsonValue]] = Field(max_length=MOST_DOCUMENTS)
+    documents: list[str | dict[str, JsonValue]] = Field(max_length=MAX_DOCUMENTS)
     model: str = Field("", description="A profile; the service's own settings if it is none.")
     top_n: int | None = Field(None, ge=1)
     return_documents: bool = False
@@ -83,7 +83,7 @@ class RerankAsked(BaseModel):
 class DifySetting(BaseModel):
     """How much Dify wants."""
 
-    top_k: int = Field(default=4, ge=1, le=MOST_K)
+    top_k: int = Field(default=4, ge=1, le=MAX_K)
     score_threshold: float | None = Field(default=0.0, ge=0, le=1)
 
 

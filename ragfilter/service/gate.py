@@ -17,7 +17,7 @@ OPEN = ("/docs", "/healthz", "/openapi.json", "/readyz")
 ASSETS = "/swagger/"
 """What everybody may read: it says nothing about any chunk."""
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
-MOST_BYTES = 2 * 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024
 """Of a request's body."""
 READING_S = 30.0
 """How long a body may take to arrive."""
@@ -61,7 +61,7 @@ class TokenGate:
         try:
             caller = self._caller(headers, scope["path"])
             length = headers.get("content-length", "0")
-            if length.isdecimal() and int(length[:20]) > MOST_BYTES:
+            if length.isdecimal() and int(length[:20]) > MAX_BYTES:
                 raise _too_large()
         except Refused as refused:
             await explain(refused, scope["path"])(scope, receive, counted)
@@ -115,7 +115,7 @@ def _limited(receive: Receive) -> Receive:
             raise HTTPException(408, "The body did not arrive in time.") from None
         size += len(message.get("body", b""))
         done = not message.get("more_body", False)
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise HTTPException(413, _too_large().message)
         return message
 
@@ -123,5 +123,5 @@ def _limited(receive: Receive) -> Receive:
 
 
 def _too_large() -> Refused:
-    most = f"{MOST_BYTES // 1024 // 1024} MiB"
+    most = f"{MAX_BYTES // 1024 // 1024} MiB"
     return Refused(413, f"The body has more than {most}.", remedy="Send less at once.")

@@ -51,7 +51,7 @@ class Meters:
         self._answers.labels(known, str(status)).inc()
 
     def decided(self, path: str, result: Result, rows: Sequence[ChunkRow], seconds: float) -> None:
-        """Count a question. `rows` are those of its result."""
+        """Count a question by the rows of its result."""
         self._questions.labels(path).inc()
         self._seconds.labels(path).observe(seconds)
         self._kept.inc(len(result.kept))

@@ -22,7 +22,7 @@ DIFY = "/retrieval"
 """The address whose errors also have the fields that Dify documents."""
 CODES = {400: 1001, 401: 1002, 403: 1002, 404: 2001}
 """Its codes: a header that cannot be read, no permission, no such knowledge base."""
-MOST_CHARS = 1000
+MAX_CHARS = 1000
 KINDS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -48,7 +48,7 @@ class Problem(BaseModel):
 
 
 class Refused(RagfilterError):
-    """The service does not carry a request out; `status` is that of HTTP."""
+    """The service does not carry a request out; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str, *, remedy: str = "") -> None:
         self.status = status
@@ -76,8 +76,8 @@ def answer(status: int, message: str, remedy: str, path: str, *, kind: str = "")
     """An error as the answer to a request for `path`."""
     said = Problem(
         error=kind or KINDS.get(status, "HttpError"),
-        message=whole(message[:MOST_CHARS]),
-        remedy=remedy[:MOST_CHARS],
+        message=whole(message[:MAX_CHARS]),
+        remedy=remedy[:MAX_CHARS],
     )
     content: dict[str, object] = said.model_dump()
     if path == DIFY:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from ragfilter.basics.files import TomlTable, check_table, read_toml
 from ragfilter.errors import InputError
-from ragfilter.model import MOST_LEVEL, PUBLIC, User
+from ragfilter.model import MAX_LEVEL, PUBLIC, User
 from ragfilter.service.problems import Refused
 
 REMEDY = "Write each [[token]] as `ragfilter token NAME` prints it."
@@ -67,7 +67,7 @@ class TokenEntry(TomlTable):
 
     name: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    level: Annotated[int, Field(ge=0, le=MOST_LEVEL)] = 0
+    level: Annotated[int, Field(ge=0, le=MAX_LEVEL)] = 0
     departments: list[str] = Field(default=[])
     collections: list[str] | None = None
     metrics: bool = False

@@ -131,7 +131,7 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
 
 
 def of_profile(name: str, *more: Given) -> Settings:
-    """The profile's settings with those of `more`. Raises SettingsError."""
+    """The profile's settings, overridden by `more`. Raises SettingsError."""
     return merge([Given(f"profile {name}", profiles.profile(name).values), *more])[0]
 
 

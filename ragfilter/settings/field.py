@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-MOST_CHUNKS = 1_000_000
+MAX_CHUNKS = 1_000_000
 """The largest number of chunks that can be asked for: no collection in use has more."""
 
 

@@ -36,7 +36,7 @@ FEATURES: Mapping[str, str] = {
     "score_behind": "how far that lies below the best score of any hit",
 }
 """What a calibration may look at, with the meaning of each."""
-LEAST = 10
+MIN_LABELLED = 10
 """With fewer labelled queries, nothing is learned."""
 
 

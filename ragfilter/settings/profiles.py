@@ -1,6 +1,6 @@
-"""Profiles: each seed system alone with its defaults, and `full`, with all tuned together.
+"""Profiles: each seed system alone with its defaults, and all tuned together.
 
-Sources: the seeds named at each profile. How `full` was chosen: docs/tuning.md.
+Sources: the seeds named at each profile. How they were tuned: docs/tuning.md.
 """
 
 from __future__ import annotations
@@ -47,6 +47,30 @@ def _profile(name: str, help: str, *, fitted: Fit = SOURCES, **values: Any) -> P
     return Profile(name, help, MappingProxyType(paths), fitted)
 
 
+# Where no background is known, distances and similarities decide.
+DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
+_FULL: dict[str, Any] = {
+    "clearance__enabled": True,
+    "query_must__enabled": True,
+    "query_must__pin": True,
+    "query_must__references": 5,
+    "entities__enabled": True,
+    "words__enabled": True,
+    "quality__enabled": True,
+    "quality__min_top_k": 15,
+    "quality__max_top_k": 15,
+    "quality__good_by": "background",
+    "quality__score_threshold": 0.35,
+    "cutoff__enabled": True,
+    "cutoff__strategy": "relative",
+    "cutoff__relative_offset": 0.35,
+    "cutoff__max_results": 15,
+    "cutoff__min_results": 1,
+    "cutoff__distance_offset": 0.3,
+    "confidence__high_below": 0.8,
+    "confidence__medium_below": 1.1,
+}
+
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
         profile.name: profile
@@ -54,27 +78,14 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             _profile(
                 "full",
                 "All layers that need no LLM, with thresholds that work on any distance scale.",
-                # Where no background is known, distances and similarities decide.
-                fitted=Fit("demo", "all-MiniLM-L6-v2", "l2"),
-                clearance__enabled=True,
-                query_must__enabled=True,
-                query_must__pin=True,
-                query_must__references=5,
-                entities__enabled=True,
-                words__enabled=True,
-                quality__enabled=True,
-                quality__min_top_k=15,
-                quality__max_top_k=15,
-                quality__good_by="background",
-                quality__score_threshold=0.35,
-                cutoff__enabled=True,
-                cutoff__strategy="relative",
-                cutoff__relative_offset=0.35,
-                cutoff__max_results=15,
-                cutoff__min_results=1,
-                cutoff__distance_offset=0.3,
-                confidence__high_below=0.8,
-                confidence__medium_below=1.1,
+                fitted=DEMO,
+                **_FULL,
+            ),
+            _profile(
+                "short-answers",
+                "As full, but cuts sooner: for questions that one to three chunks answer.",
+                fitted=DEMO,
+                **_FULL | {"cutoff__relative_offset": 0.2},
             ),
             _profile(
                 "unfiltered",

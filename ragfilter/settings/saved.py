@@ -36,7 +36,7 @@ def save(files: TextFiles, name: str, toml: str) -> None:
 
 
 def delete(files: TextFiles, name: str) -> None:
-    """Forget saved settings; where there are none, nothing happens. Raises InputError."""
+    """Forget saved settings, if there are any. Raises InputError."""
     files.delete(_file(name))
 
 

@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.settings.field import (
-    MOST_CHUNKS,
+    MAX_CHUNKS,
     OR_NOTHING,
     FieldInfo,
     OneOf,
@@ -50,7 +50,7 @@ class Retrieval(Section):
         "the filtered result. Also the number of chunks that query_must looks for, and the "
         "maximum number of results if cutoff and judge are both off, unless quality checks more "
         "at first.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Unfiltered k",
+        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Unfiltered k",
     )  # fmt: skip
     pool_size: int = setting(
         200,
@@ -146,11 +146,11 @@ class Quality(Section):
     )
     min_top_k: int = setting(
         3, "Number of candidates checked first.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=20, label="Candidates checked first",
+        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=20, label="Candidates checked first",
     )  # fmt: skip
     max_top_k: int = setting(
         10, "Maximum number of candidates checked or reranked.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Candidates checked at most",
+        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Candidates checked at most",
     )  # fmt: skip
     good_by: Literal["similarity", "background"] = setting(
         "similarity",
@@ -187,7 +187,7 @@ class Quality(Section):
     reranker_slope: float = setting(
         0.0, "A rerank score s counts as 1 / (1 + exp(−(slope × s + offset))), from 0 to 1, as "
         "fitted to labels by `ragfilter fit-reranker`. At 0, nothing is fitted: scores outside 0 "
-        "to 1 and those of an endpoint only order the chunks, and no threshold applies to them.",
+        "to 1 and an endpoint's scores only order the chunks, and no threshold applies to them.",
         unit="slope", ge=0, le=10_000, step=0.1, ceiling=100, label="Slope of the fit",
     )  # fmt: skip
     reranker_offset: float = setting(
@@ -200,7 +200,7 @@ class Quality(Section):
     )  # fmt: skip
     reranker_top_k: int = setting(
         3, "Maximum number of candidates kept after reranking.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=30, label="Max kept after reranking",
+        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=30, label="Max kept after reranking",
     )  # fmt: skip
     reranker_threshold: float = setting(
         0.3, "Minimum rerank score of a good candidate.",
@@ -223,11 +223,11 @@ class Cutoff(Section):
     )
     max_results: int = setting(
         5, "Maximum number of chunks kept (k).",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max results",
+        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Max results",
     )  # fmt: skip
     min_results: int = setting(
         2, "Minimum number of chunks kept, if there are that many. A smaller k takes precedence.",
-        unit="chunks", ge=0, le=MOST_CHUNKS, ceiling=20, label="Min results",
+        unit="chunks", ge=0, le=MAX_CHUNKS, ceiling=20, label="Min results",
     )  # fmt: skip
     gap_threshold: float = setting(
         0.1, "Smallest gap between distances that counts as a cliff. Lower values cut more.",
@@ -294,7 +294,7 @@ class Diversity(Section):
     )
     max_similarity: float = setting(
         0.7,
-        "Drop a chunk if its text is at least this similar to that of a better one, measured as "
+        "Drop a chunk if its text is at least this similar to a better one's, measured as "
         "the share of three-word sequences they have in common.",
         unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
     )  # fmt: skip
@@ -316,7 +316,7 @@ class Judge(Section):
     )
     max_chunks: int = setting(
         25, "Maximum number of chunks kept before the LLM has been asked, or if it fails.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max chunks",
+        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Max chunks",
     )  # fmt: skip
     oversample: float = setting(
         1.6, "Candidates shown to the LLM, as a multiple of *Max chunks*.",

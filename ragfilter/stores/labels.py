@@ -28,7 +28,7 @@ GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "releva
 """The grades that people assign. Imported labels may have higher grades."""
 LABELLED, ASKED = "labelled", "asked"
 """Sets that every collection has: the questions with labels, and those asked before."""
-MOST_ASKED = 1000
+MAX_ASKED = 1000
 LONGEST_NAME = 200
 BATCH = 500
 
@@ -98,7 +98,7 @@ UNCOUNTED = "gone:"
 @dataclass(frozen=True, slots=True)
 class Quoted:
     """What a label judges, whatever the chunks are: the quoted text, its source and page, and its
-    characters `start` to `end` in the source. -1 for what is not known. `score` is that of a fuzzy
+    characters `start` to `end` in the source. -1 for what is not known. `score` rates a fuzzy
     match, in percent."""
 
     quote: str
@@ -310,7 +310,7 @@ class LabelBook(database.Book):
         text = _plain(question)
         mine = _asked.c.collection == collection
         oldest = (
-            sa.select(_asked.c.id).where(mine).order_by(_asked.c.id.desc()).offset(MOST_ASKED)
+            sa.select(_asked.c.id).where(mine).order_by(_asked.c.id.desc()).offset(MAX_ASKED)
         )  # fmt: skip
         with self._writing() as connection:
             off = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
@@ -346,7 +346,7 @@ def place_of(chunk: Chunk) -> Quoted:
 def visible_labels(
     labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Label, ...]:
-    """The labels without those of chunks that `user` may not see. Labels of deleted chunks are only
+    """The labels of chunks that `user` may see. Labels of deleted chunks are only
     for users who see everything, since it is unknown who could see the chunk."""
     return tuple(
         each

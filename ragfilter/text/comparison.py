@@ -584,7 +584,7 @@ def _entities(parts: Iterable[str]) -> list[str]:
 
 
 def _entity(part: str) -> str:
-    """The name in `part` without article and trailing clause; "" where there is none."""
+    """The name in `part` without article and trailing clause; "" if there is none."""
     text = _LEAD_IN.sub("", _TRIM.sub("", part))
     text = _OF_A.sub("", text)
     text = _TRAILING.sub("", text)

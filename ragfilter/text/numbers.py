@@ -7,12 +7,12 @@ from time import monotonic
 
 
 def distance(value: float | None) -> str:
-    """Three decimals; a dash where there is none. Also for similarities, gaps and scores."""
+    """Three decimals; a dash for None. Also for similarities, gaps and scores."""
     return "–" if value is None else f"{value:.3f}"
 
 
 def apart(left: float, sign: str, right: float) -> str:
-    """``0.3498 < 0.3500``: with as many decimals, three at least, as make the two differ."""
+    """``0.3498 < 0.3500``: with enough decimals, at least three, that the two differ."""
     for decimals in range(3, 10):
         pair = f"{left:.{decimals}f}", f"{right:.{decimals}f}"
         if pair[0] != pair[1]:

@@ -43,7 +43,7 @@ Value = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """What a passage shares with the question: 0 for nothing, 1 for the most there could be, and
-    the shared words but those of grammar, the most telling first."""
+    the shared words except function words, the most telling first."""
 
     share: float
     words: tuple[str, ...]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from faults import Behave, Handler, Server, servers, well
 
-from ragfilter.answer.reply import MOST_BYTES
-from ragfilter.ui.kit.answer import MOST_UNKNOWN, SHOWN_CHARS
+from ragfilter.answer.reply import MAX_BYTES
+from ragfilter.ui.kit.answer import MAX_UNKNOWN, SHOWN_CHARS
 
 pytestmark = pytest.mark.model
 
@@ -81,12 +81,12 @@ def test_half_an_emoji_in_a_reply_of_the_judge_is_shown(open_with: Callable[...,
 
 def test_of_an_answer_without_end_the_beginning_is_shown(open_with: Callable[..., Any]) -> None:
     cites = "".join(f"[{n}] " for n in range(1, 2_001))
-    behave = split(cites, *("Owls! " * 2_000,) * (MOST_BYTES // 12_000 + 1))
+    behave = split(cites, *("Owls! " * 2_000,) * (MAX_BYTES // 12_000 + 1))
     page = open_with(behave, "endless", LINK).press("answer")
     told = "\n".join(page.html)
     assert told.count("longer than") == 2
-    assert told.count(f"The first {SHOWN_CHARS:,} of {MOST_BYTES:,} characters.") == 2
+    assert told.count(f"The first {SHOWN_CHARS:,} of {MAX_BYTES:,} characters.") == 2
     assert max(len(text.value) for text in page.at.markdown) < 2 * SHOWN_CHARS
     assert told.count("] and ") == 2
     unknown = [line for line in page.html if "which do not exist" in line]
-    assert [line.count("[") for line in unknown] == [MOST_UNKNOWN] * 2
+    assert [line.count("[") for line in unknown] == [MAX_UNKNOWN] * 2

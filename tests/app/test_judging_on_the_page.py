@@ -123,7 +123,7 @@ def test_a_verdict_outlives_the_app(
     assert len(server.asked) == 1
     again.choose("panel-box", "Judge")
     told = "\n".join(again.html)
-    assert "cached, so time, tokens and cost are those of the original call" in told
+    assert "cached, so time, tokens and cost describe the original call" in told
     assert "Replies from earlier runs are not stored." in told
 
 

@@ -12,7 +12,7 @@ from rules_page import open_rules
 
 from ragfilter.stores.labels import qrels_of
 from ragfilter.ui.session import resources
-from ragfilter.ui.session.visit import MOST_NAME
+from ragfilter.ui.session.visit import MAX_NAME
 
 pytestmark = pytest.mark.model
 
@@ -76,11 +76,11 @@ def test_two_people_on_one_server_are_told_apart(
     page.run().press("rule-save").choose("rules-part", "History")
     (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
     assert list(frame["who"]) == ["Bob"]
-    sign(page, "Cy" * MOST_NAME)
+    sign(page, "Cy" * MAX_NAME)
     page.session.rules.step = int(frame["edit"][0])
     page.run().press("history-undo")
     (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
-    assert list(frame["who"]) == [("Cy" * MOST_NAME)[:MOST_NAME], "Bob"]
+    assert list(frame["who"]) == [("Cy" * MAX_NAME)[:MAX_NAME], "Bob"]
     sign(page, " ")
     assert page.at.text_input(key="author-box").value == "curator"
 

@@ -12,7 +12,7 @@ import pytest
 
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.evaluate.span_files import read_spans, span_lines
+from ragfilter.evaluate.query_files import read_spans, span_lines
 from ragfilter.ingest import demo
 from ragfilter.ingest.passages import passages
 from ragfilter.model import Chunk

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import ragfilter as rf
 from ragfilter.answer.context import pack, sent, without
 from ragfilter.answer.extractive import extract
-from ragfilter.answer.pieces import pieces
 from ragfilter.engine.complete import join_pools
 from ragfilter.engine.replay import replay
+from ragfilter.layers.prune import pieces
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Pruning
 from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import PrunePassage, Vectors

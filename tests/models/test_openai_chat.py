@@ -174,6 +174,21 @@ def test_a_schema_that_is_refused_with_any_of_these_is_left_out(serve: Serve, st
         assert "stream_options" in server.asked[-1]["body"]
 
 
+def test_a_schema_that_is_refused_in_the_stream_is_left_out(serve: Serve) -> None:
+    def without_schemas(handler: Handler, body: dict[str, Any]) -> None:
+        if "response_format" in body:
+            handler.start()
+            handler.event(json.dumps({"error": {"message": "json_schema is not supported"}}))
+        else:
+            well(handler, body)
+
+    server = serve(without_schemas)
+    client = chat(server)
+    for requests in (2, 3):
+        text = "".join(d.text for d in client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
+        assert (text, len(server.asked)) == ("Trolls fear fire [1].", requests)
+
+
 def test_a_stream_that_says_stop_and_goes_on_sending_nothing_is_finished(serve: Serve) -> None:
     released = threading.Event()
 

@@ -23,9 +23,9 @@ from faults import (
 )
 from waiting import OWN_S, PATIENT_S, ends_soon
 
-from ragfilter.answer.reply import MOST_BYTES
+from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.errors import ChatError
-from ragfilter.models.chat import MOST_BODY_BYTES, MOST_EVENT_BYTES, _Body, _whole
+from ragfilter.models.chat import MAX_BODY_BYTES, MAX_EVENT_BYTES, _Body, _whole
 
 
 def to(status: int, address: str) -> Behave:
@@ -124,16 +124,16 @@ def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str
     assert failure is not None
     assert failure.kind in (kind, "timeout")
     assert failure.remedy
-    assert len(text) <= MOST_BYTES
+    assert len(text) <= MAX_BYTES
     assert server.hung_up.wait(PATIENT_S)
 
 
 @pytest.mark.parametrize(
     ("part", "most"),
     [
-        (b"x" * (MOST_EVENT_BYTES - 2) + b"\n\n", MOST_BODY_BYTES),
-        (b"x" * (MOST_EVENT_BYTES // 64), MOST_EVENT_BYTES),
-        (b"data: 1\r\n" * 1024, MOST_EVENT_BYTES),
+        (b"x" * (MAX_EVENT_BYTES - 2) + b"\n\n", MAX_BODY_BYTES),
+        (b"x" * (MAX_EVENT_BYTES // 64), MAX_EVENT_BYTES),
+        (b"data: 1\r\n" * 1024, MAX_EVENT_BYTES),
     ],
     ids=["body", "event of one line", "event of many lines"],
 )
@@ -153,9 +153,9 @@ def test_an_answer_in_one_document_is_read_up_to_the_limit_of_an_event() -> None
         padded = answer + b" " * (size - len(answer))
         return _whole(SimpleNamespace(response=SimpleNamespace(read=lambda: padded)))  # type: ignore[arg-type]
 
-    assert read(MOST_EVENT_BYTES).choices[0].message.content == "Fire."
+    assert read(MAX_EVENT_BYTES).choices[0].message.content == "Fire."
     with pytest.raises(ChatError, match="more than"):
-        read(MOST_EVENT_BYTES + 1)
+        read(MAX_EVENT_BYTES + 1)
 
 
 def test_nothing_compressed_is_asked_for(serve: Serve) -> None:
@@ -175,11 +175,11 @@ def test_blank_lines_are_seen_wherever_the_bytes_are_split(serve: Serve, end: st
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()
-        for event in (f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}", delta("All.").decode().strip()):
+        for event in (f": {'x' * (MAX_EVENT_BYTES * 2 // 3)}", delta("All.").decode().strip()):
             for part in (event, end, end):
                 handler.send(part)
                 time.sleep(0.05)
-        handler.send(f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}{end}{end}")
+        handler.send(f": {'x' * (MAX_EVENT_BYTES * 2 // 3)}{end}{end}")
         handler.piece(None, "stop")
 
     assert ask(serve(behave))[::2] == ("All.", None)

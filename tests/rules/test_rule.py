@@ -55,11 +55,9 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("no JSON", '{"contain": }', "line 1, column 13", "not valid JSON"),
     ("no JSON, line 2", '{"contain": "a",\n "match" "word"}', "line 2, column 10", "comma"),
     ("nothing", "", "line 1, column 1", "not valid JSON"),
-    ("NaN", '{"contain": NaN}', "line 1, column 13", "NaN"),
-    ("NaN in a term", '{"contain_all_of": ["NaN [[[[[",\n -Infinity]}', "line 2, column 2", "-Inf"),
+    ("NaN", '{"contain": NaN}', "", "NaN"),
     ("infinite", '{"contain": 1e999}', "contain", "one term"),
-    ("too deep", "[" * 60_000, "line 1, column 5", "nested too deeply"),
-    ("too deep within", '{"contain":\n  ' + "[" * 60_000, "line 2, column 6", "nested too deeply"),
+    ("too deep", "[" * 60_000, "", "nested too deeply"),
     ("a list", [], "", "a list"),
     ("null", "null", "", "null"),
     ("unknown key", {"contian_all_of": ["a"]}, "contian_all_of", "Did you mean contain_all_of?"),
@@ -88,7 +86,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("match list", {"match": ["word"]}, "match", '"word" or "substring"'),
     ("1,001 terms", {"contain_all_of": ["a"] * 1001}, "rule", "1,001 terms; the limit is 1,000"),
     ("too large", {"contain": "a" * 65_536}, "rule", "65,551 bytes; the limit is 65,536"),
-    ("long number", '{"contain": ' + "1" * 5000 + "}", "line 1, column 13", "too long"),
+    ("long number", '{"contain": ' + "1" * 5000 + "}", "", "too long"),
 ]
 
 

@@ -151,7 +151,7 @@ def test_each_function_of_chroma_gives_the_name_by_which_its_model_can_be_asked(
 
     store = bench.workspace.store()
     store.client.create_collection("theirs", embedding_function=Theirs())
-    assert hint(store, "theirs") == model
+    assert hint(store.collection("theirs")) == model
 
 
 def test_one_made_with_openai_is_asked_over_the_openai_protocol(
@@ -191,7 +191,7 @@ def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Pa
 
 def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: Path) -> None:
     for name, folder, said in (
-        ("flat", str(theirs), "2 dimensions, those of all-MiniLM-L6-v2 384"),
+        ("flat", str(theirs), "2 dimensions, but all-MiniLM-L6-v2 makes 384"),
         ("empty", str(theirs), "empty"),
         ("nothing", str(theirs), "nothing"),
         ("notes", str(theirs.parent), "is no Chroma folder"),

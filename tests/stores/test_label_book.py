@@ -12,7 +12,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.errors import ConflictError, InputError
-from ragfilter.stores.labels import MOST_ASKED, LabelBook, conflicts, qrels_of, query_id
+from ragfilter.stores.labels import MAX_ASKED, LabelBook, conflicts, qrels_of, query_id
 
 
 @pytest.fixture
@@ -130,4 +130,4 @@ def test_asked_questions_are_kept_once_and_can_be_forgotten(book: LabelBook) -> 
     book.record_history("c", True)
     book.remember("c", "four")
     assert list(book.queries("c", "asked").values()) == ["four"]
-    assert MOST_ASKED == 1000
+    assert MAX_ASKED == 1000

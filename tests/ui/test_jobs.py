@@ -21,7 +21,7 @@ from ragfilter.protocols import Vectors
 from ragfilter.ui.kit import progress
 from ragfilter.ui.session import answers
 from ragfilter.ui.session.answers import AnswerSide
-from ragfilter.ui.session.jobs import MOST, Job, Jobs
+from ragfilter.ui.session.jobs import MAX_JOBS, Job, Jobs
 from ragfilter.ui.session.resources import TEXTS_AT_ONCE, CachedEmbedder, Resources
 
 Work = Callable[[Job[None]], None]
@@ -55,10 +55,10 @@ def test_a_job_that_has_ended_is_begun_again_only_if_asked() -> None:
 def test_jobs_in_progress_are_remembered_before_any_that_have_ended() -> None:
     jobs = Jobs()
     going = jobs.start(None, "going", lambda job: job.stop.wait(PATIENT_S))
-    for n in range(MOST + 1):
+    for n in range(MAX_JOBS + 1):
         jobs.start(None, n, lambda job: None).value()
     assert jobs.find(0) is jobs.find(1) is None
-    assert jobs.find(MOST) is not None
+    assert jobs.find(MAX_JOBS) is not None
     assert jobs.find("going") is going
     jobs.stop("going")
     assert going.value() is True

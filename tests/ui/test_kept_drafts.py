@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.rule_editor.saving import MOST, read
+from ragfilter.ui.kit.rule_editor.saving import MAX_CHARS, read
 
 
 def test_drafts_come_back_with_the_rule_they_began_from() -> None:
@@ -23,7 +23,7 @@ def test_drafts_come_back_with_the_rule_they_began_from() -> None:
     [
         None, 5, {"a": 1}, "", "{", "null", "7", '{"demo": {}}', "[" * 100_000,
         '[5, null, "text", [], ["demo", "a"], ["demo", "a", null, null], ["demo", 5, "x", null]]',
-        '[["demo", "a", "x", 5]]', json.dumps([["demo", "a", "x" * MOST, None]]),
+        '[["demo", "a", "x", 5]]', json.dumps([["demo", "a", "x" * MAX_CHARS, None]]),
     ],
 )  # fmt: skip
 def test_what_is_no_draft_is_left_out(sent: Any) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamlit_markdown import PLAIN, READER, acts, fetches, runs
 from waiting import ends_soon
 
-from ragfilter.answer.reply import MOST_BYTES
+from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.ui.look.prose import literal, message, on_button, quoted, written
 
 FETCHES = (
@@ -134,7 +134,7 @@ def test_no_diagram_is_drawn(fence: str) -> None:
 def test_a_long_run_of_signs_takes_time_in_proportion(sign: str) -> None:
     """An LLM may answer with nothing else, and every session waits for it to be drawn. In quadratic
     time the longest would take minutes."""
-    text = sign * (MOST_BYTES // len(sign))
+    text = sign * (MAX_BYTES // len(sign))
     with ends_soon():
         written(text)
         quoted(text)

@@ -55,8 +55,8 @@ def timeless(result: PoolResult) -> PoolResult:
 def test_every_replay_is_what_it_would_be_alone(
     asked: list[tuple[Pool, str, dict[str, object], User]], most: int
 ) -> None:
-    kept, before = Replays(), replays.MOST
-    replays.MOST = most
+    kept, before = Replays(), replays.MAX_REPLAYS
+    replays.MAX_REPLAYS = most
     try:
         for found, name, changes, user in asked:
             settings = Settings().with_values({**profile(name).values, **changes})
@@ -65,7 +65,7 @@ def test_every_replay_is_what_it_would_be_alone(
             assert timeless(result) == timeless(alone)
             assert timeless(kept.as_user(result)) == timeless(as_user(alone))
     finally:
-        replays.MOST = before
+        replays.MAX_REPLAYS = before
 
 
 def test_a_later_setting_decides_no_earlier_layer_again() -> None:

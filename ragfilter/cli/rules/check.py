@@ -125,7 +125,7 @@ def _of_kinds(findings: Sequence[Finding], kinds: Sequence[str] | None) -> list[
 
 
 def _document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The document of `--json`; `name` is that of a collection or file."""
+    """The document of `--json`; `name` is the collection's or the file's."""
     counts = Counter(finding.severity for finding in findings)
     figures = {f"{severity}s": counts[severity] for severity in SEVERITIES}
     return {"collection": name, "rules": rules, **figures, "findings": findings}

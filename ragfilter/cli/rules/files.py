@@ -1,4 +1,4 @@
-"""`ragfilter rules export` and `import`: the rules as a file, and those of a file saved as one
+"""`ragfilter rules export` and `import`: the rules as a file, and the rules of a file saved as one
 step."""
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli.app import command
-from ragfilter.cli.options import MOST, Filtering, Json, Place
+from ragfilter.cli.options import MAX_NUMBER, Filtering, Json, Place
 from ragfilter.cli.output import emit, show, table
 from ragfilter.cli.rules.select import FOUND, OneChunk, Saving, change_text, rules
 from ragfilter.errors import InputError
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 EditId = Annotated[
     int | None,
-    typer.Option("--edit", min=1, max=MOST, help="An edit, with all that was changed in its step."),
+    typer.Option(
+        "--edit", min=1, max=MAX_NUMBER, help="An edit, with all that was changed in its step."
+    ),
 ]
 RULE_CHARS = 60
-MOST_LISTED = 5
+MAX_LISTED = 5
 
 
 @command(rules)
@@ -30,7 +32,9 @@ def history(
     place: Place,
     chunk: OneChunk = None,
     edit: EditId = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of edits.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MAX_NUMBER, help="Maximum number of edits.")
+    ] = 20,
     as_json: Json = False,
 ) -> None:
     """List the edits of rules, newest first.
@@ -89,7 +93,7 @@ def undo(
 def redo(
     place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json = False
 ) -> int:
-    """Redo the change that was undone last, that of one chunk, or any that was undone.
+    """Redo the change that was undone last, the last of one chunk, or any that was undone.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """
@@ -123,8 +127,8 @@ def _turn(
     if saving.dry_run:
         document["changes"] = after
         lines = [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
-    more = len(lines) - MOST_LISTED
-    lines[MOST_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
+    more = len(lines) - MAX_LISTED
+    lines[MAX_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
     show(document | saved.document, "".join([*lines, saved.text]), as_json=as_json)
     return 0 if saved.wanted else FOUND
 

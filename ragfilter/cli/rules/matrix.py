@@ -11,7 +11,7 @@ import typer
 from ragfilter.cli.access import backends
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import MOST, Filtering, Json, Place, text_argument
+from ragfilter.cli.options import MAX_NUMBER, Filtering, Json, Place, text_argument
 from ragfilter.cli.output import progress, show, table, warn
 from ragfilter.cli.rules.select import Where, list_chunks, rules, select_ids
 from ragfilter.errors import InputError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
 
 TITLE_WIDTH = 44
-MOST_CROWDING = 10
+MAX_CROWDING = 10
 FIGURES = (
     "queries", "blocks", "passes", "overlap", "conflicts", "precision", "ΔF1 without",
     "Δrecall without", "fires",
@@ -42,7 +42,7 @@ def list_(
     measuring: QueryOptions,
     where: Where = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="List only the first N.")
+        int | None, typer.Option(min=1, max=MAX_NUMBER, help="List only the first N.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -162,7 +162,7 @@ def _matrix_text(result: Matrix) -> str:
     """What is below the rows of a matrix."""
     text = ""
     if result.crowding:
-        first = result.crowding[:MOST_CROWDING]
+        first = result.crowding[:MAX_CROWDING]
         body = [(row.chunk_id, row.retrieved, row.irrelevant, row.kept) for row in first]
         text = f"\n{table(('without a rule', 'retrieved', 'irrelevant', 'kept wrongly'), body)}"
         if len(result.crowding) > len(first):

@@ -3,18 +3,16 @@
 Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection.
 `ragfilter rules import` reads the file, and holds back what has remarks.
 
-Every draft is in the output file (JSONL) before the LLM gets the next chunk. So an interruption
-loses at most the current draft, and the next run continues after the last one. It tries chunks
-whose draft failed again.
+The output file (JSONL) is written after every draft. So an interruption loses at most the current
+draft, and the next run continues after the last one. It tries chunks whose draft failed again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.basics.files import kind, write_text
+from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import QueryOptions
@@ -40,7 +38,7 @@ from ragfilter.cli.rules.select import (
 )
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
-from ragfilter.evaluate.effect import Evidence
+from ragfilter.evaluate.effect import Evidence, LabelledQuestions
 from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
@@ -48,7 +46,6 @@ from ragfilter.rules.drafting import Draft
 from ragfilter.text.numbers import counted, money
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.workbench import Workbench
 
 SAMPLE = 40
@@ -83,7 +80,7 @@ def suggest(
             remedy="Add --llm to use the configured one, or --families to work without one.",
         )
     user = viewing.viewer
-    done = drafted_before(out, place.collection) if out and llm else set()
+    lines, done = drafted_before(out, place.collection) if out and llm else ([], set[str]())
     # The workspace is released before the LLM is called, so that the app can be used meanwhile.
     with place.open("rules") as bench:
         if llm:
@@ -94,7 +91,7 @@ def suggest(
         if families:
             _propose(place, bench, selected, known, out, as_json=as_json)
     if not families:
-        _draft(place, bench, selected, waiting, known, out, as_json=as_json)
+        _draft(place, bench, selected, waiting, known, out, lines, as_json=as_json)
 
 
 def _check_llm(bench: Workbench) -> None:
@@ -113,11 +110,12 @@ def _draft(
     waiting: Sequence[Chunk],
     known: LabelledQuestions | None,
     out: Path | None,
+    lines: list[str],
     *,
     as_json: bool,
 ) -> None:
-    """Print the LLM's drafts for the `waiting` chunks one after the other, or append them to
-    `out`."""
+    """Print the LLM's drafts for the `waiting` chunks one after the other, or write them to `out`
+    after the `lines` that it has."""
     from ragfilter.workbench import chat_of
 
     templates, prices = bench.templates(), bench.prices
@@ -162,8 +160,9 @@ def _draft(
             records.append(record(draft, chunk, place.collection, row))
             text = _draft_text(draft, chunk, f"{len(drafts)}/{len(waiting)}", row)
             if out:
+                lines.append(json.dumps(records[-1], ensure_ascii=False))
                 try:
-                    append(out, records[-1])
+                    _write_lines(out, lines)
                 except InputError:
                     # The document of --json contains it; otherwise it would be lost.
                     output.emit("" if as_json else text)
@@ -232,13 +231,16 @@ def _propose(
         f"with doubts: {doubtful}"
     )
     if out is not None:
-        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records)
-        write_text(out, text, remedy=OTHER_OUT)
+        _write_lines(out, (json.dumps(each, ensure_ascii=False) for each in records))
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
     document = place.head(selected.incomplete) | {"families": families, "proposals": records}
     document |= effect_document(evidence.effect)
     text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
     output.show(document, text, as_json=as_json)
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    write_text(path, "".join(f"{line}\n" for line in lines), remedy=OTHER_OUT)
 
 
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
@@ -247,41 +249,14 @@ def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> 
     return head | dict(drafting.fields(draft)) | {"matrix": row and row_document(row)}
 
 
-def drafted_before(path: Path, collection: str) -> set[str]:
-    """The ids that already have a rule in the output file at `path`, which need not exist.
-
-    A last line that was cut off during writing is removed; a complete one gets its missing newline.
-    Raises InputError and leaves the file unchanged if it is unreadable, not a file of drafts, or
-    for another collection.
-    """
-    try:
-        raw = path.read_bytes() if path.exists() else b""
-        *lines, tail = raw.split(b"\n")
-        # A file without a single complete draft may be anything, so nothing is removed from it.
-        cut_off = bool(lines) and tail.startswith(b"{") and not _is_json(tail)
-        if tail and not cut_off:
-            lines.append(tail)
-        ids = {_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)}
-        # Only now is it certain that the file is ours to change.
-        if cut_off:
-            os.truncate(path, len(raw) - len(tail))
-        # Always, so that an unwritable file is reported before a model is called.
-        with path.open("ab") as file:
-            file.write(b"\n" if tail and not cut_off else b"")
-    except OSError as error:
-        raise _unusable(path, error.strerror or str(error)) from None
-    return {chunk_id for chunk_id in ids if chunk_id is not None}
-
-
-def append(path: Path, line: dict[str, Any]) -> None:
-    """Append one line to the file and flush it to disk. Raises InputError."""
-    try:
-        with path.open("ab") as file:
-            file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise _unusable(path, error.strerror or str(error)) from None
+def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
+    """The lines of the output file at `path`, which need not exist, and the ids that have a rule
+    there. Raises InputError: unusable, not a file of drafts, or for another collection."""
+    lines = [*read_lines(path)] if path.exists() else []
+    ids = {_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)}
+    # A file that cannot be written is reported before the LLM is called.
+    _write_lines(path, lines)
+    return lines, {chunk_id for chunk_id in ids if chunk_id is not None}
 
 
 def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> str:
@@ -316,29 +291,15 @@ def totals_document(totals: drafting.Totals) -> dict[str, Any]:
     return values | usage | ({} if paid["cost"] is None else paid)
 
 
-def _is_json(text: bytes) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    except RecursionError:
-        pass
-    return True
-
-
-def _drafted(path: Path, number: int, line: bytes, collection: str) -> str | None:
+def _drafted(path: Path, number: int, line: str, collection: str) -> str | None:
     """The id in one line of the output file, None if that draft has no rule."""
     try:
         data = json.loads(line)
         chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _unusable(path, f"line {number} is not a draft") from None
+        raise InputError(f"{path}: line {number} is not a draft.", remedy=OTHER_OUT) from None
     if of != collection:
-        raise _unusable(path, f"line {number} is a draft for the collection {of!r}")
+        raise InputError(
+            f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT
+        )
     return None if rule is None else str(chunk_id)
-
-
-def _unusable(path: Path, why: str) -> InputError:
-    return InputError(
-        f"The drafts cannot be written to {path}: {why}.", remedy="Use another file with --out."
-    )

@@ -89,7 +89,7 @@ def _prefix(root: ApiPlace) -> str:
 
 
 def api_title(root: ApiPlace) -> str:
-    """The description's own name, else that of its file."""
+    """The description's own name, else its file's."""
     title = root.child("info").child("title").node
     if isinstance(title, str) and title.strip():
         return " ".join(title.split())[:LONGEST_NAME]
@@ -155,7 +155,7 @@ def _operations(root: ApiPlace, key: str, problems: list[str]) -> Iterator[Item]
 
 
 def parameters_of(item: Item) -> list[ApiPlace]:
-    """The operation's parameters and those of its path that it does not replace."""
+    """The operation's parameters, and its path's that it does not replace."""
     parameters: dict[tuple[str, str], ApiPlace] = {}
     own = item.place.child("parameters")
     for given in (*item.shared, *map(own.at, as_list(own.node))):
@@ -167,7 +167,7 @@ def parameters_of(item: Item) -> list[ApiPlace]:
 
 
 def security_of(item: Item) -> Any:
-    """What an operation needs to be called: its own word, else that of its description. The latter
+    """What an operation needs to be called: its own word, else its description's. The latter
     is about calls to the API, so it does not hold for the webhooks that the API calls."""
     root = item.place.within.root(item.place.source)
     general = root.child("security").node if item.kind == "operation" else None

@@ -30,7 +30,7 @@ from ragfilter.text.normalise import loads
 log = logging.getLogger(__name__)
 
 SUFFIXES = (".json", ".yaml", ".yml")
-MOST_WARNINGS = 10
+MAX_WARNINGS = 10
 # A file that says it is a description, but cannot be parsed, is an error and not another file.
 _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
@@ -162,8 +162,8 @@ def _records(
 
 def _summary(problems: Mapping[str, list[str]], source: str) -> tuple[str, ...]:
     every = problems[source]
-    more = len(every) - MOST_WARNINGS
-    warnings = tuple(f"{problem}; it is left out." for problem in every[:MOST_WARNINGS])
+    more = len(every) - MAX_WARNINGS
+    warnings = tuple(f"{problem}; it is left out." for problem in every[:MAX_WARNINGS])
     return (*warnings, f"{source}: {more} more of that kind.") if more > 0 else warnings
 
 

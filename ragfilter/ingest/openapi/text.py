@@ -22,7 +22,7 @@ LONG_DETAILS = 600
 """If they are longer, the embedding model would not see the last fields, so all are named first."""
 LONGEST_NAMES = 1_000
 DEEPEST, DEEPEST_TYPE, DEEPEST_CHOICE = 3, 4, 2
-MOST_PARTS, MOST_TOP_PARTS, MOST_VALUES, MOST_VISITS = 30, 200, 50, 5_000
+MAX_PARTS, MAX_TOP_PARTS, MAX_VALUES, MAX_VISITS = 30, 200, 50, 5_000
 COMPOSED = {"allOf": " and ", "oneOf": " or ", "anyOf": " or "}
 LIMITS = {
     "const": "always {}", "default": "default {}", "minimum": "from {}",
@@ -248,7 +248,7 @@ def _type(schema: Any, place: ApiPlace, depth: int = 0) -> str:
         if parts := as_list(schema.get(key)):
             if depth > DEEPEST_CHOICE:
                 return "a nested value"
-            most = MOST_PARTS if depth else MOST_TOP_PARTS
+            most = MAX_PARTS if depth else MAX_TOP_PARTS
             words = [_type(part, place, depth + 1) for part in parts[:most]]
             words = words[:1] if len(set(words)) == 1 else words
             return between.join(words) + (f"{between}more" if len(parts) > most else "")
@@ -256,7 +256,7 @@ def _type(schema: Any, place: ApiPlace, depth: int = 0) -> str:
         return "a nested value"
     name = schema.get("type")
     names: list[Any] = [n for n in as_list(name) if isinstance(n, str)] or [name]
-    return " or ".join(_one_type(n, schema, place, depth) for n in names[:MOST_PARTS])
+    return " or ".join(_one_type(n, schema, place, depth) for n in names[:MAX_PARTS])
 
 
 def _one_type(name: Any, schema: dict[str, Any], place: ApiPlace, depth: int) -> str:
@@ -275,8 +275,8 @@ def _facets(schema: Any) -> list[str]:
     schema = as_dict(schema)
     words = [_value(schema["format"])] if isinstance(schema.get("format"), str) else []
     if values := as_list(schema.get("enum")):
-        more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
-        words.append(f"one of {', '.join(map(_value, values[:MOST_VALUES]))}{more}")
+        more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
+        words.append(f"one of {', '.join(map(_value, values[:MAX_VALUES]))}{more}")
     for key, phrase in LIMITS.items():
         # The exclusive limits of OpenAPI 3.0 are true or false and belong to the others.
         if key in schema and not (key.startswith("exclusive") and isinstance(schema[key], bool)):
@@ -285,7 +285,7 @@ def _facets(schema: Any) -> list[str]:
 
 
 def _property_lines(schema: Any, place: ApiPlace) -> Iterator[str]:
-    """A line for each property, those of inline objects under dotted names (``bid.amount``)."""
+    """A line for each property; inline objects have dotted names (``bid.amount``)."""
     for before, name, value, required in _properties(schema):
         yield _described(f"- {before}{name}", value, place, required=required)
 
@@ -296,7 +296,7 @@ def _properties(
     """The properties of a schema and of what it holds in place: what stands before the name, the
     name, the value, and whether it is required."""
     visits = count() if visits is None else visits
-    if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MOST_VISITS:
+    if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MAX_VISITS:
         return
     required = schema.get("required")
     for name, value in as_dict(schema.get("properties")).items():
@@ -331,10 +331,10 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         return "{…}" if value else "{}"
     if isinstance(value, list):
-        if any(isinstance(v, dict | list) for v in value[:MOST_PARTS]):
+        if any(isinstance(v, dict | list) for v in value[:MAX_PARTS]):
             return "[…]"
-        more = ", …" if len(value) > MOST_PARTS else ""
-        return f"[{', '.join(map(_value, value[:MOST_PARTS]))}{more}]"
+        more = ", …" if len(value) > MAX_PARTS else ""
+        return f"[{', '.join(map(_value, value[:MAX_PARTS]))}{more}]"
     return _cut(" ".join(str(value)[: 4 * LONGEST_VALUE].split()), LONGEST_VALUE)
 
 

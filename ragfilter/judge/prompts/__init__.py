@@ -44,7 +44,7 @@ DEFAULT = "default"
 Line = Literal["title", "type", "file", "references", "score"]
 ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
 FIELDS: tuple[Line, ...] = get_args(Line)
-LEAST_TOKENS = 20
+MIN_TOKENS = 20
 
 _NAME = re.compile("[a-z0-9][a-z0-9_-]*")
 _taking = Lock()
@@ -67,7 +67,7 @@ class PromptVariant(TomlTable):
     about: str
     instructions: str
     fields: tuple[Line, ...] = Field(default=FIELDS, strict=False)
-    most_tokens: int | None = Field(default=None, ge=LEAST_TOKENS)
+    most_tokens: int | None = Field(default=None, ge=MIN_TOKENS)
 
 
 class _File(PromptVariant):

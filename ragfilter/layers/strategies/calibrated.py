@@ -91,7 +91,7 @@ def _one_more(counts: Floats, chance: float) -> Floats:
 
 
 def threshold(settings: Cutoff) -> tuple[float, float]:
-    """The share of relevant hits to keep, and the probability that keeps it: that of the next share
+    """The share of relevant hits to keep, and the probability that keeps it: of the next share
     up for which there were labels enough. Raises SettingsError if there is none."""
     calibration = _known(settings)
     shares = {float(share): least for share, least in calibration.keeps.items()}

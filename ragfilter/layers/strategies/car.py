@@ -15,7 +15,7 @@ from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, larg
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 
-MOST = 5
+MAX_RUNS = 5
 """Clusters at most."""
 
 
@@ -30,7 +30,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     n = len(curve)
     if n < 3 or curve[-1] - curve[0] <= EPSILON:
         return Cut("car", n, "no clusters; kept all", gaps)
-    bounds = max(_runs(curve, min(MOST, n - 1)), key=lambda starts: _silhouette(curve, starts))
+    bounds = max(_runs(curve, min(MAX_RUNS, n - 1)), key=lambda starts: _silhouette(curve, starts))
     free = [gaps[b - 1] for b in bounds if b >= pinned and gaps[b - 1].size > EPSILON]
     winner = largest(free)
     if winner is None:

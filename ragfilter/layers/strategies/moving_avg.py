@@ -19,7 +19,7 @@ WINDOW = 3
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut where the mean of three neighbours rises most: a single outlier makes no cliff.
 
-    The step between the windows that begin at hits i and i + 1 is that of hit i, as in the source.
+    The step between the windows that begin at hits i and i + 1 counts for hit i, as in the source.
     """
     curve, gaps = rising(values, pinned), steps(values)
     means = [fmean(curve[i : i + WINDOW]) for i in range(len(curve) - WINDOW + 1)]

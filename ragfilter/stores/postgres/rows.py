@@ -28,7 +28,7 @@ FIELDS: Mapping[str, str] = {
     "passage": "text", "vector": "vector", "edited": "int8",
 }  # fmt: skip
 ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.text"
-"""What a catalogue entry is made of; the rule's text is that of `ragfilter_rules`, as `r`."""
+"""What a catalogue entry is made of; the rule's text comes from `ragfilter_rules`, as `r`."""
 WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
 
 Parameters = dict[str, Any]

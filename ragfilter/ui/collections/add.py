@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DRAFT, PREVIEW, EMPTIED = "draft-uploads", "draft-preview", "uploads-emptied"
 NEW = ""
-LARGEST, SHOWN, MOST_TOLD = 4000, 6, 5
+LARGEST, SHOWN, MAX_TOLD = 4000, 6, 5
 GUESSES = {
     "text": ("text", "content", "body", "description", "answer"),
     "id": ("id", "_id", "nr", "number", "key"),
@@ -236,8 +236,8 @@ def _refusals(refused: Sequence[InputError]) -> None:
     """Draw what is left out, and why."""
     if not refused:
         return
-    listed = "\n".join(f"- {message(str(error))}" for error in refused[:MOST_TOLD])
-    more = len(refused) - MOST_TOLD
+    listed = "\n".join(f"- {message(str(error))}" for error in refused[:MAX_TOLD])
+    more = len(refused) - MAX_TOLD
     st.warning(f"Left out:\n\n{listed}" + (f"\n- and {more} more" if more > 0 else ""))
 
 
@@ -274,7 +274,7 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
 
 
 def _model(target: str, visit: Visit) -> str:
-    """Draw the embedding model: that of the collection `target`, or a choice for a new one."""
+    """Draw the embedding model of the collection `target`, or a choice for a new one."""
     bench = visit.resources.bench
     if target:
         model = visit.collections[target].embedder

@@ -19,7 +19,7 @@ from ragfilter.ui.look import html, prose
 from ragfilter.ui.session import link, state, visit, widget
 from ragfilter.ui.session.visit import Visit
 
-MOST_MB = 1
+MAX_MB = 1
 REFUSED = "side-refused"
 ONE = "One question"
 
@@ -130,7 +130,7 @@ def _files() -> None:
             f"Settings file for {letter.upper()}",
             type="toml",
             key=f"side-{letter}-file",
-            max_upload_size=MOST_MB,
+            max_upload_size=MAX_MB,
             on_change=_load,
             args=(letter,),
             help="A file downloaded with Save, or any file that `ragfilter query --config` reads.",

@@ -14,7 +14,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import query_sets
-from ragfilter.evaluate.caveats import FEW
+from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
@@ -26,7 +26,7 @@ from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.look import frame
 from ragfilter.ui.session import questions, state
-from ragfilter.ui.session.state import MOST_MARKS, LabelChange
+from ragfilter.ui.session.state import MAX_MARKS, LabelChange
 from ragfilter.ui.session.visit import author
 
 KEY, AHEAD = "labelling", 3
@@ -45,7 +45,7 @@ def draw(asked: ChosenSet) -> None:
     data = {
         "questions": [_question(asked, query, labels) for query in window],
         "done": len(labelled),
-        "wanted": FEW,
+        "wanted": FEW_QUERIES,
         "blind": session.blind,
         "last": session.label_events,
         "error": session.label_error,
@@ -77,7 +77,7 @@ def _window(asked: ChosenSet, labels: tuple[Label, ...], labelled: Collection[st
 
 
 def _questions(asked: ChosenSet) -> Iterator[str]:
-    """The typed questions, those of the query set, and those that were asked."""
+    """The typed questions, the query set's, and the questions asked before."""
     yield from state.session().typed_questions
     for name in (asked.name, ASKED):
         try:
@@ -152,7 +152,7 @@ def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
             ids = tuple(label.id for label in marked)
             mark = LabelChange(ids, chunk_id, asked.collection, query)
             session.label_query = query
-            session.marks = [*session.marks, mark][-MOST_MARKS:]
+            session.marks = [*session.marks, mark][-MAX_MARKS:]
         case "undo", () if session.marks:
             asked.book.take_back(session.marks[-1].label_ids)
             session.marks = session.marks[:-1]

@@ -81,7 +81,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
 
 
 def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
-    """What makes the figures those of another state than the current one."""
+    """Why the figures may not describe the current state."""
     run = measured.run
     notes = changed_since(run.plan, asked.resources.bench)
     if not run.complete:
@@ -91,7 +91,7 @@ def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
             "if settings, user, labels and collection are still the same.",
         )
     if measured.settings != asked.visit.settings:
-        notes.append("The settings on the left are others than those of this run.")
+        notes.append("This run used other settings than the sidebar shows.")
     return notes
 
 
@@ -180,7 +180,7 @@ _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
     "question": st.column_config.TextColumn(width=238),
     "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
-    "ΔF1": _number(width=66, format="%+.3f", help="F1 minus that of the unfiltered first k."),
+    "ΔF1": _number(width=66, format="%+.3f", help="F1 minus the F1 of the unfiltered first k."),
     **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},
     "F1": _number(width=60, format="%.3f"),
     "unlabelled": _number(help="Kept chunks without a label."),

@@ -16,7 +16,7 @@ from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report import ChunkRow
 from ragfilter.report.thresholds import CutLine, compared
 
-FEWEST_SHOWN = 10
+MIN_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ def around_cut(
         if (row.kept or row.id in beyond) and row.outcome != "expanded"
     ]
     last = max(reached, default=0)
-    high = max(2 * k, FEWEST_SHOWN, last + 3)
-    return 0.3, min(float(high), max(points.x, default=float(FEWEST_SHOWN))) + 0.7
+    high = max(2 * k, MIN_SHOWN, last + 3)
+    return 0.3, min(float(high), max(points.x, default=float(MIN_SHOWN))) + 0.7
 
 
 def framed(points: Points, window: tuple[float, float], line: CutLine | None) -> Frame:

@@ -27,7 +27,7 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
-ROW, MOST_ROWS = 30, 6
+ROW, MAX_ROWS = 30, 6
 
 
 def draw(view: View) -> None:
@@ -131,7 +131,7 @@ def _verdicts(result: PoolResult) -> None:
             pd.DataFrame(table),
             [row.id for row in rows],
             name="verdicts",
-            height=ROW * min(len(rows), MOST_ROWS) + 38,
+            height=ROW * min(len(rows), MAX_ROWS) + 38,
             row_height=ROW,
             columns=config,
         )

@@ -11,7 +11,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import open_resources
-from ragfilter.ui.session.state import MOST_MARKS, LabelChange
+from ragfilter.ui.session.state import MAX_MARKS, LabelChange
 from ragfilter.ui.session.visit import View, author
 
 MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
@@ -77,7 +77,7 @@ def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
     marked = open_resources().bench.labels.mark(collection, query, [chunk_id], grade, who=author())
     ids = tuple(label.id for label in marked)
     mark = LabelChange(ids, chunk_id, collection, query)
-    state.session().marks = [*state.session().marks, mark][-MOST_MARKS:]
+    state.session().marks = [*state.session().marks, mark][-MAX_MARKS:]
     state.open_chunk(chunk_id)
 
 

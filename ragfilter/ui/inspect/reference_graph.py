@@ -202,7 +202,7 @@ def _fates(result: PoolResult) -> dict[str, tuple[str, str]]:
     return fates
 
 
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 TITLE_WIDTH = 44
 SIGNS = {
     "kept": theme.OUTCOMES["kept"].sign,
@@ -235,14 +235,14 @@ def draw(view: View, chunk: Chunk) -> None:
     html.draw(_sums(graph, result))
     _said(result, chunk.id, as_operator=as_operator)
     there = {hit.id for hit in (*result.hits, *result.pool.hits)}
-    nodes = graph.nodes[:MOST_SHOWN]
+    nodes = graph.nodes[:MAX_SHOWN]
     titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
     with st.container(key="refs", gap=None):
         html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
         for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
             _row(number, node, title, opens=node.id in there)
-    if len(graph.nodes) > MOST_SHOWN:
-        elements.aside(f"and {numbers.chunks(len(graph.nodes) - MOST_SHOWN)} more")
+    if len(graph.nodes) > MAX_SHOWN:
+        elements.aside(f"and {numbers.chunks(len(graph.nodes) - MAX_SHOWN)} more")
     if aside := _aside(graph, result):
         html.draw(aside)
 

@@ -33,7 +33,7 @@ TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
 """Characters of an answer that are shown. A browser takes seconds over longer ones, and an endpoint
 may send any length."""
-MOST_UNKNOWN = 10
+MAX_UNKNOWN = 10
 QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
 
@@ -277,8 +277,8 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
                     help=f"Open {prose.literal(hit.id)}.",
                 )
     if answer.unknown_citations:
-        numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])
-        more = len(answer.unknown_citations) - MOST_UNKNOWN
+        numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
+        more = len(answer.unknown_citations) - MAX_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
         elements.aside(f"Cites {numbers}, which do not exist.")
 
@@ -302,7 +302,7 @@ def _ask(again: bool) -> None:
 
 
 _CITED = re.compile(r"((?:\[\d+\])+)$")
-MOST_PIECES = 40
+MAX_PIECES = 40
 """Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
 
 
@@ -316,7 +316,7 @@ def draw_pieces(
     """Draw the answer's text, and what its context adds to the other one. What rests on chunks that
     the other context lacks is marked. `name` keeps its key apart from other answers of the side."""
     cut = compare.pieces(answer, side.context, other.context)
-    if len(cut) > MOST_PIECES:
+    if len(cut) > MAX_PIECES:
         cut = (Piece(answer.text, False),)
     if answer.extractive:
         more = [Piece(f"{quote.text} [{quote.number}]", True) for quote in added]

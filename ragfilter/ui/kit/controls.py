@@ -20,7 +20,7 @@ from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.learned import LEAST
+from ragfilter.settings.learned import MIN_LABELLED
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.kit import settings_files
@@ -28,7 +28,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import MOST_NAME, View, Visit, author, collection_label, sign
+from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, collection_label, sign
 
 ORDER_HELP = (
     "Each layer works on what the one above lets through. Clearance comes first so that nothing "
@@ -63,7 +63,7 @@ NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 MARK = "●"
 """The sign of a value that differs from the profile's."""
 STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
-UNLEARNED = f"needs {LEAST} labelled questions"
+UNLEARNED = f"needs {MIN_LABELLED} labelled questions"
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -380,7 +380,7 @@ def draw_more(visit: Visit) -> None:
         st.text_input(
             "Your name",
             author(),
-            max_chars=MOST_NAME,
+            max_chars=MAX_NAME,
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), sign),
         )

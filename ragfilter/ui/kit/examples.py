@@ -13,7 +13,7 @@ from ragfilter.ui.session.resources import Resources, ShelfSpec
 
 DEMO = "demo"
 ADSAPI = "adsapi"
-MOST = 6
+MAX_EXAMPLES = 6
 LONGEST = 34
 
 
@@ -54,7 +54,7 @@ def of(collection: str, resources: Resources) -> tuple[Example, ...]:
     if collection in (DEMO, ADSAPI):
         return built_in(collection)
     with suppress(RagfilterError):
-        if labelled := [*chosen.labelled_questions(resources, collection)][:MOST]:
+        if labelled := [*chosen.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
             return tuple(Example(short(question), question) for question in labelled)
     return resources.shelf(EXAMPLES).of(collection, lambda: _titles(collection, resources))
 
@@ -84,7 +84,7 @@ def _titles(collection: str, resources: Resources) -> tuple[Example, ...]:
         # see.
         every = (there.catalogue() or {}).values()
         ids = sorted(c.id for c in every if c.clearance == 0 and c.department is None)
-        picked = ids[:: max(1, len(ids) // MOST)][:MOST]
+        picked = ids[:: max(1, len(ids) // MAX_EXAMPLES)][:MAX_EXAMPLES]
         titles = [chunk.title for chunk in there.chunks(picked).values() if chunk.title]
     except RagfilterError:
         return ()

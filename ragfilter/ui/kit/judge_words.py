@@ -100,7 +100,7 @@ def by_whom(stats: JudgeStats, settings: Judge) -> str:
     """Which model judged with which prompt, and how many chunks were in no prompt."""
     parts = [f"Judged by {answers.model_label(stats.model) or 'nobody'}"]
     if stats.cached:
-        parts.append("cached, so time, tokens and cost are those of the original call")
+        parts.append("cached, so time, tokens and cost describe the original call")
     if stats.prompt_version:
         parts.append(f"prompt {stats.prompt_version}")
     if stats.shortened:

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.caveats import FEW
+from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.layers.origin import origin
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.look import html
@@ -37,10 +37,10 @@ def steps(
     *, asked: bool, labelled: int, measured: bool, tuned: bool, guarded: bool
 ) -> list[PathStep]:
     """The path, with this many `labelled` questions."""
-    few = labelled < FEW
+    few = labelled < FEW_QUERIES
     return [
         PathStep("Ask", "inspect", asked),
-        PathStep(f"Label: {labelled} of {FEW}" if few else "Label", "evaluate", not few),
+        PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few),
         PathStep("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
         PathStep("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
         PathStep("Guard", "evaluate", guarded, "" if measured else NEEDS_RUN),

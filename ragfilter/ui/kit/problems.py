@@ -20,7 +20,7 @@ from ragfilter.report import judge_stats
 from ragfilter.ui.look import prose
 from ragfilter.ui.session import state
 
-MOST = 5
+MAX_PROBLEMS = 5
 COMMANDS: dict[Action, str] = {
     "index": "ragfilter index FOLDER --collection NAME",
     "finish": "ragfilter index SOURCE --collection NAME",
@@ -105,9 +105,9 @@ def notices(messages: tuple[list[str], list[str]]) -> None:
     # Drawn even if empty, so that the elements below it keep their positions.
     with st.container():
         if ignored:
-            listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MOST])
-            if len(ignored) > MOST:
-                listed += f"\n- and {len(ignored) - MOST} more"
+            listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MAX_PROBLEMS])
+            if len(ignored) > MAX_PROBLEMS:
+                listed += f"\n- and {len(ignored) - MAX_PROBLEMS} more"
             st.warning(f"Some values were ignored:\n\n{listed}")
         for each in notes:
             st.warning(prose.message(each))

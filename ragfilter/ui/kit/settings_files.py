@@ -18,7 +18,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.ui.look import prose
 from ragfilter.ui.session import state
 
-MOST_MB = 1
+MAX_MB = 1
 TOLD = "settings-told"
 """The error or success of the last action."""
 DELETED = "settings-deleted"
@@ -70,7 +70,7 @@ def draw(settings: Settings, files: TextFiles) -> None:
         "Load a settings file",
         type="toml",
         key="settings-file",
-        max_upload_size=MOST_MB,
+        max_upload_size=MAX_MB,
         on_change=_load,
         help="A downloaded file, or any that `ragfilter query --config` reads. Undo goes back to "
         "what was set before.",

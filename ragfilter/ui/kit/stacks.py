@@ -15,7 +15,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import frame, html
 
-MOST = 15
+MAX_PASSAGES = 15
 """Rows that are drawn. Those of passages that stay go first, if there are more."""
 TITLE_WIDTH = 42
 
@@ -98,11 +98,11 @@ def _opened(key: str, on_open: Callable[[str], None]) -> None:
 def _shown(stacks: Sequence[Stack]) -> list[int]:
     """The rows that are drawn: all, or those that stay and the first others."""
     count = len(stacks[0].entries)
-    if count <= MOST + 1:
+    if count <= MAX_PASSAGES + 1:
         return list(range(count))
     # The last stack has what stays.
     ranked = sorted(range(count), key=lambda row: stacks[-1].entries[row] is None)
-    return sorted(ranked[:MOST])
+    return sorted(ranked[:MAX_PASSAGES])
 
 
 def _drawn(

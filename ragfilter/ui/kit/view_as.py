@@ -22,7 +22,7 @@ from ragfilter.ui.session.resources import Resources, open_resources
 
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
-MOST_LEVEL = 5
+MAX_LEVEL = 5
 AS_USER = "Hidden chunks are left out as if they did not exist."
 AS_OPERATOR = "You see everything. Prompts, answers and exports keep to the user's view."
 SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
@@ -65,12 +65,12 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
     st.slider(
         "Level",
         0,
-        max(MOST_LEVEL, user.level),
+        max(MAX_LEVEL, user.level),
         user.level,
         help="Chunks of a higher level are hidden.",
         **widget.of(LEVEL, user.level, _set_level),
     )
-    # In the order in which they were chosen; those of a user are sorted.
+    # In the order in which they were chosen; a user's are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(

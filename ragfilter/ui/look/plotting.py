@@ -51,7 +51,7 @@ class Ink:
         )
 
     def layout(self, size: int = 13, *, align: str = "left") -> dict[str, Any]:
-        """The layout of a plot with type of this size; `align` is that of the lines in a hint."""
+        """The layout of a plot with type of this size; `align` aligns the lines of a hint."""
         font = {"family": FONT, "size": size, "color": self.text}
         hint = {"bgcolor": self.surface, "bordercolor": self.line, "align": align, "font": font}
         return {

@@ -40,7 +40,7 @@ DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
 SAMPLE = 40
 """Chunks of the selection from which the cost is estimated."""
 LOOK_S = 1.0
-MOST_REASONS = 8
+MAX_REASONS = 8
 
 
 def draw(work: Desk) -> None:
@@ -205,7 +205,7 @@ def _without(drafts: Sequence[Draft]) -> None:
     listed = [
         f"- {message(ids[0])}{f' and {len(ids) - 1:,} more' if len(ids) > 1 else ''}: "
         f"{message(reason)}"
-        for reason, ids in list(reasons.items())[:MOST_REASONS]
+        for reason, ids in list(reasons.items())[:MAX_REASONS]
     ]
     if listed:
         st.warning(

@@ -10,7 +10,7 @@ from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import SOURCES, STATES, TEXT, TYPES, Desk
 from ragfilter.ui.look import elements
 
-MOST_LISTED = 500
+MAX_LISTED = 500
 
 
 def draw(work: Desk, rows: Listing | None = None) -> None:
@@ -39,7 +39,7 @@ def draw(work: Desk, rows: Listing | None = None) -> None:
 
 def _choice(label: str, key: str, options: tuple[str, ...]) -> None:
     # Every run sends all options to the browser.
-    many = len(options) > MOST_LISTED
+    many = len(options) > MAX_LISTED
     st.multiselect(
         label,
         () if many else options,

@@ -27,7 +27,7 @@ from ragfilter.ui.session.jobs import Job
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
 PROPOSED = ("family", "draft")
 """The kinds that propose a rule."""
-MOST_LISTED = 1_000
+MAX_LISTED = 1_000
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
@@ -55,9 +55,9 @@ def draw(work: Desk) -> None:
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
     with left:
-        picked = _table(work, listed[:MOST_LISTED])
-        if len(listed) > MOST_LISTED:
-            elements.aside(f"and {len(listed) - MOST_LISTED:,} more")
+        picked = _table(work, listed[:MAX_LISTED])
+        if len(listed) > MAX_LISTED:
+            elements.aside(f"and {len(listed) - MAX_LISTED:,} more")
         _all(work, [finding for _, finding in listed])
     with right, st.container(key="findings-panel", border=True, gap="small"):
         _one(work, None if picked is None else listed[picked][1])
@@ -91,13 +91,13 @@ def _families(work: Desk) -> Suggested | None:
 
 
 def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
-    """The findings about the filtered chunks: problems first, then proposals, those of families
+    """The findings about the filtered chunks: problems first, then proposals, with families
     that have rules already last."""
     ids = [row.id for row in desk.selected(work)]
     ruled, shared = work.read(i for i in ids if work.chunks[i].rule), desk.listing(work).shared
-    if len(ruled) > desk.MOST_READ:
+    if len(ruled) > desk.MAX_READ:
         elements.aside(
-            f"Texts are read for up to {desk.MOST_READ:,} rules. A narrower filter may find more."
+            f"Texts are read for up to {desk.MAX_READ:,} rules. A narrower filter may find more."
         )
     findings = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]

@@ -22,7 +22,7 @@ from ragfilter.ui.look import elements, html
 from ragfilter.ui.rules import matrix_table
 
 TEXT, QUESTION = "tester-text", "tester-question"
-MOST, MOST_LISTED, MOST_TERMS = 10_000, 500, 4
+MAX_QUESTIONS, MAX_LISTED, MAX_TERMS = 10_000, 500, 4
 WIDE = 56
 """Characters of a title in the table, whose other columns are narrow: siblings differ late."""
 
@@ -34,18 +34,18 @@ def draw(work: Desk) -> None:
         key=TEXT,
         persist_state="session",
         height=140,
-        placeholder=f"One question per line, up to {MOST:,}",
+        placeholder=f"One question per line, up to {MAX_QUESTIONS:,}",
         help="Paste questions or a log. Only the rules are checked; nothing is searched.",
     )
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
-    questions = every[:MOST]
+    questions = every[:MAX_QUESTIONS]
     if not questions:
         elements.empty(
             "No questions yet.", "Paste some to see which rules block or pass their chunk."
         )
         return
-    if len(every) > MOST:
-        elements.aside(f"Only the first {MOST:,} are read.")
+    if len(every) > MAX_QUESTIONS:
+        elements.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
     of_rule: dict[str, list[str]] = defaultdict(list)
     for chunk in work.chunks.values():
         if chunk.rule:
@@ -103,7 +103,7 @@ def _rules(
         return
     question = st.selectbox(
         "Question",
-        questions[:MOST_LISTED],
+        questions[:MAX_LISTED],
         key=QUESTION,
         accept_new_options=True,
         help="Choose a question, or type one.",
@@ -148,8 +148,8 @@ def _part(part: RulePart) -> str:
         return place + (f"must not contain {terms}" if terms else "not in the question")
     if part.met:
         return f"{place}found {terms}"
-    more = f" and {len(part.terms) - MOST_TERMS} more" if len(part.terms) > MOST_TERMS else ""
-    missing = f"{place}missing: one of {html.text(', '.join(part.terms[:MOST_TERMS]))}{more}"
+    more = f" and {len(part.terms) - MAX_TERMS} more" if len(part.terms) > MAX_TERMS else ""
+    missing = f"{place}missing: one of {html.text(', '.join(part.terms[:MAX_TERMS]))}{more}"
     if (near := part.near) is None:
         return missing
     return (

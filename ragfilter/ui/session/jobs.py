@@ -29,7 +29,7 @@ TICK_S = 0.15
 """Seconds between the points at which Streamlit can stop a waiting run."""
 JOB = "ragfilter-job"
 """The name of a job's thread."""
-MOST = 32
+MAX_JOBS = 32
 """Number of jobs that are remembered; those in progress are always."""
 
 
@@ -131,7 +131,7 @@ class Jobs:
                 threading.Thread(target=job.run, args=(work,), name=JOB, daemon=True).start()
             self._jobs[key] = job
             ended = [each for each, other in self._jobs.items() if other.done]
-            for each in ended[: max(0, len(self._jobs) - MOST)]:
+            for each in ended[: max(0, len(self._jobs) - MAX_JOBS)]:
                 del self._jobs[each]
             return job
 

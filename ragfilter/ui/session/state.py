@@ -45,9 +45,9 @@ SEEN_BY_OPERATOR = (
     "You see everything here as the operator, including what is hidden from the user. Prompts, "
     "answers and exports keep to the user's view."
 )
-MOST_STEPS = 200
+MAX_STEPS = 200
 """How many changes of settings can be undone."""
-MOST_MARKS = 50
+MAX_MARKS = 50
 """How many labels can be undone."""
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
 """The ranges of ranks that the curve offers."""
@@ -395,7 +395,7 @@ def _move(profile: str, changes: dict[str, Any]) -> None:
     now = session()
     before = now.profile, now.changes
     if before != (profile, changes):
-        now.past = [*now.past[1 - MOST_STEPS :], before]
+        now.past = [*now.past[1 - MAX_STEPS :], before]
         now.future = []
         now.profile, now.changes = profile, changes
 

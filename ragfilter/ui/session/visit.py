@@ -26,18 +26,18 @@ from ragfilter.ui.session.state import AskedQuestion
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
 
-MOST_NAME = 100
+MAX_NAME = 100
 """Characters of a name."""
 
 
 def author() -> str:
-    """The name given in this session, otherwise that of the deployment."""
+    """The name given in this session, otherwise the deployment's."""
     return state.session().author or open_resources().deployment.user
 
 
 def sign(name: str) -> None:
-    """Use this name from now on; a blank one stands for that of the deployment."""
-    state.session().author = whole(name).strip()[:MOST_NAME].strip()
+    """Use this name from now on; a blank one stands for the deployment's."""
+    state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
 SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}

@@ -21,7 +21,7 @@ def of(
     name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None
 ) -> Given:
     """Key and callback for the widget called `name`, which must be drawn with `value` as its
-    default. `on_change` gets what the user chose, and `args`. `labels` are those of the options, if
+    default. `on_change` gets what the user chose, and `args`. `labels` name the options, if
     they can change: the browser knows an option by its label."""
     key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}

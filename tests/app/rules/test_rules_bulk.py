@@ -96,7 +96,7 @@ def test_a_bulk_change_is_checked_beyond_what_was_searched(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (desk, rule_effect):
-        monkeypatch.setattr(module, "MOST_LABELLED", 1)
+        monkeypatch.setattr(module, "MAX_LABELLED", 1)
     page.at.text_input(key="rules-text").set_value("attack-matrix")
     page.run().choose("rules-part", "Bulk").choose("bulk-kind", "Set a rule")
     page.at.text_area(key="bulk-rule").set_value('{"contain":"no such words"}')

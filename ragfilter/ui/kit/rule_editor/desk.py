@@ -28,8 +28,8 @@ PART = "rules-part"
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 TITLE_WIDTH = 44
 """Characters of a title in a table; a longer one is shortened before its distinctive end."""
-MOST_READ = 1_000
-MOST_ASKED, MOST_LABELLED = 100, 500
+MAX_READ = 1_000
+MAX_ASKED, MAX_LABELLED = 100, 500
 """The most recent questions asked, and the first labelled ones, on which changes are tried."""
 SIGNS = {
     "invalid": ("✕", theme.LAYERS["query_must"]),
@@ -83,10 +83,10 @@ class Desk:
         """The questions on which changes are tried, by id: labelled ones, and the last ones asked.
         Raises StoreError."""
         labelled = {} if self.labels is None else self.labels.labelled
-        first = dict(list(labelled.items())[:MOST_LABELLED])
+        first = dict(list(labelled.items())[:MAX_LABELLED])
         asked = list(self.resources.bench.labels.queries(self.collection, ASKED).items())
         known = {*first.values()}
-        last = {f"{ASKED} {i}": text for i, text in asked[-MOST_ASKED:] if text not in known}
+        last = {f"{ASKED} {i}": text for i, text in asked[-MAX_ASKED:] if text not in known}
         return first | last
 
     @cached_property
@@ -120,7 +120,7 @@ class Desk:
         """Visible chunks by id: whole, but without texts if there are too many to read in every
         run. Raises StoreError."""
         listed = {i: self.chunks[i] for i in ids if i in self.chunks}
-        if len(listed) > MOST_READ:
+        if len(listed) > MAX_READ:
             return listed
         texts = self.resources.bench.collection(self.collection).chunks(list(listed))
         return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}

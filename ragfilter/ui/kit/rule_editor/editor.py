@@ -27,7 +27,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 190
-MOST_FINDINGS = 6
+MAX_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
 HELP = {
@@ -172,7 +172,7 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     """The groups, followed by an empty one. An emptied field keeps its place as long as the groups
-    are those of the form, since somebody may be typing in it."""
+    are the form's, since somebody may be typing in it."""
     known, n_fields = state.session().rules.fields
     fields = tuple(_terms(f"rule-group-{i}") for i in range(n_fields if known == chunk_id else 0))
     while fields and not fields[-1]:
@@ -294,10 +294,10 @@ def _findings(it: Editing, rule: str | None) -> None:
         *checks.findings(replace(chunk, rule=rule)),
         *(() if rule_effect.is_changed(chunk, rule) else it.more),
     )
-    for number, finding in enumerate(findings[:MOST_FINDINGS]):
+    for number, finding in enumerate(findings[:MAX_FINDINGS]):
         _finding(chunk, number, finding)
-    if len(findings) > MOST_FINDINGS:
-        elements.aside(f"and {len(findings) - MOST_FINDINGS} more")
+    if len(findings) > MAX_FINDINGS:
+        elements.aside(f"and {len(findings) - MAX_FINDINGS} more")
 
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:

@@ -20,14 +20,14 @@ from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
-from ragfilter.ui.kit.rule_editor.desk import MOST_LABELLED, Desk
+from ragfilter.ui.kit.rule_editor.desk import MAX_LABELLED, Desk
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 
-MOST_ROWS, MOST_NAMES = 4, 5
+MAX_ROWS, MAX_NAMES = 4, 5
 NO_LABELS = (
     "Without labelled questions, it is unknown whether a change does harm. Label chunks on "
     "Inspect, or import labelled questions on Evaluate."
@@ -197,7 +197,7 @@ def harm(work: Desk, changes: Changes, *, at_once: bool = False) -> str:
     if known is not None:
         effect = _effect(work, known, changes)
         losing = [row.query for row in effect.rows if row.lost_relevant]
-    losing += _losing(work, changes, 0 if known is None else MOST_LABELLED)
+    losing += _losing(work, changes, 0 if known is None else MAX_LABELLED)
     if not losing:
         return ""
     return (
@@ -246,9 +246,9 @@ def _draw(work: Desk, effect: Effect) -> None:
             "since too few of the chunks found so far would pass. It is repeated after saving.</p>"
         )
     rows = [_row(work, row) for row in effect.rows]
-    body += f"<ul>{''.join(rows[:MOST_ROWS])}</ul>" if rows else ""
-    if rest := "".join(rows[MOST_ROWS:]):
-        more = f"<summary>and {len(rows) - MOST_ROWS} more</summary>"
+    body += f"<ul>{''.join(rows[:MAX_ROWS])}</ul>" if rows else ""
+    if rest := "".join(rows[MAX_ROWS:]):
+        more = f"<summary>and {len(rows) - MAX_ROWS} more</summary>"
         body += f"<details>{more}<ul>{rest}</ul></details>"
     html.draw(f'<div class="rf-effect">{body}</div>')
 
@@ -262,7 +262,7 @@ def _told(labelled: int, asked: int) -> str:
 def _row(work: Desk, row: QueryEffect) -> str:
     others = [i for i in row.lost if i not in row.lost_relevant]
     parts = [
-        f'<span class="{look}">{word} {_names(work, ids, len(ids) if look else MOST_NAMES)}</span>'
+        f'<span class="{look}">{word} {_names(work, ids, len(ids) if look else MAX_NAMES)}</span>'
         for word, look, ids in (
             ("loses relevant", "rf-lost", row.lost_relevant),
             ("gains relevant", "rf-gained", row.gained_relevant),

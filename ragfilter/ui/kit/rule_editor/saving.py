@@ -32,7 +32,7 @@ Guard = Callable[[str, str], str]
 Drafts = dict[tuple[str, str], tuple[str, str | None]]
 """By collection and chunk: the text, and the stored rule it started from."""
 EDITOR, TYPING, KEPT = "rule-editor", "rule-typing", "rule-kept"
-MOST = 1_000_000
+MAX_CHARS = 1_000_000
 """Maximum number of characters accepted from a browser."""
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
@@ -304,7 +304,7 @@ def read(kept: Any) -> Drafts:
     """The drafts that a browser has stored. It can send anything, so whatever is not a draft is
     ignored."""
     try:
-        rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MOST else []
+        rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MAX_CHARS else []
     except (ValueError, RecursionError):
         return {}
     rows = rows if isinstance(rows, list) else []
