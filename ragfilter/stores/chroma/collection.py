@@ -59,7 +59,7 @@ class ChromaCollection:
     def name(self) -> str:
         return self._name
 
-    def at_once(self) -> ChromaCollection:
+    def snapshot(self) -> ChromaCollection:
         """The collection pinned for one query, so that it is not looked up again."""
         pinned = ChromaCollection(self._store, self._name)
         pinned._pinned = self.raw()

@@ -46,7 +46,7 @@ class PgCollection:
     def name(self) -> str:
         return self._name
 
-    def at_once(self) -> PgCollection:
+    def snapshot(self) -> PgCollection:
         """The collection pinned for one query, so that it is not looked up again."""
         return PgCollection(self._store, self._name, self.registered)
 
