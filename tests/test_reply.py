@@ -79,7 +79,8 @@ THOUGHTS = [
     # What prompts call a thought, and tags with spaces, without an end, escaped or in full width
     *(f"Hm?\n{close}\n\n{{}}" for close in (
         "</analysis>", "</thought_process>", "</thinking_process>", "</rationale>", "</cot>",
-        "</inner_monologue>", "</chain-of-thought>", "</scratch_pad>", "</reasoning_content>",
+        "</inner_monologue>", "</deliberation>", "</chain-of-thought>",
+        "</scratch_pad>", "</reasoning_content>",
         "</ think>", "< /think>", "< / THINK >", "</think", "</analysis\n>", "&lt;/think&gt;",
         "<|think_end|>", "<|end_think|>", "<end_of_thought>", "<｜end▁of▁thinking｜>", "＜/think＞",
         "...done thinking.", "…done thinking",

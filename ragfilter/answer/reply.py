@@ -70,7 +70,8 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator
 
 _WORD = r"""(?:
     (?:[\w▁-]{1,20}[:_▁-])?
-    (?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratch_?pad|monologue|contemplation)
+    (?:think(?:ing|s)?|thoughts?|reason(?:ing)?|reflection|scratch_?pad|monologue|contemplation
+        |deliberation|brainstorm(?:ing)?|planning)
     | analysis | rationale | cot
 )(?:[_▁-](?:process|content|steps?|block|begin|start|end))?"""
 _LEFT, _RIGHT = r"(?:[<＜]|&lt;)[|｜]?", r"[|｜]?(?:[>＞]|&gt;)"

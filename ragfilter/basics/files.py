@@ -169,4 +169,5 @@ def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: st
         place = ".".join(map(str, first["loc"]))
         unknown = first["type"] == "extra_forbidden"
         why = "there is no such key" if unknown else complaint(first["msg"])
-        raise InputError(f"{name}: {place}: {why}.", remedy=remedy) from None
+        where = ": ".join(filter(None, (name, place)))
+        raise InputError(f"{where}: {why}.", remedy=remedy) from None

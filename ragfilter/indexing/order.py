@@ -104,8 +104,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         )
     if bench.stores.opening(name).folder:
         raise InputError(
-            f"The collection {name!r} is already open from a Chroma folder that ragfilter does not "
-            "own.",
+            f"The collection {name!r} is already open from a store that ragfilter does not own.",
             remedy="Use another name, or close it.",
             action="close",
         )

@@ -71,7 +71,8 @@ def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> I
     slugs = {_slug(part.headings[-1] if part.headings else path.stem) for part in parts}
     numbers: dict[str, Iterator[str]] = {}
     for part, following in zip_longest(parts, parts[1:]):
-        cut = passages(part.text, reading.size, reading.overlap, part.code)
+        only_rules = not part.text.strip("-*_ \t\n")
+        cut = [] if only_rules else passages(part.text, reading.size, reading.overlap, part.code)
         has_below = following is not None and len(following.headings) > len(part.headings)
         if not cut and not has_below:
             cut = [*filter(None, part.headings[-1:])]

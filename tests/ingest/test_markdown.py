@@ -122,6 +122,12 @@ def test_front_matter_gives_the_title_and_no_text(tmp_path: Path, front: str, ti
     assert (chunk.title, chunk.text) == (title, "Thirty days.")
 
 
+def test_a_rule_alone_is_no_chunk(tmp_path: Path) -> None:
+    text = "---\n\n# Handbook\n\nLeave.\n\n## Pay\n\n* * *\n\n# End\n\n___\n"
+    chunks = read(written(tmp_path, "a.md", text))
+    assert [chunk.text for chunk in chunks] == ["Leave.", "Pay", "End"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

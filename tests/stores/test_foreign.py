@@ -151,7 +151,7 @@ def test_each_function_of_chroma_gives_the_name_by_which_its_model_can_be_asked(
 
     store = bench.workspace.store()
     store.client.create_collection("theirs", embedding_function=Theirs())
-    assert hint(store, "theirs") == model
+    assert hint(store.collection("theirs")) == model
 
 
 def test_one_made_with_openai_is_asked_over_the_openai_protocol(

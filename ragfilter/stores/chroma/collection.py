@@ -19,8 +19,8 @@ from chromadb.errors import InternalError
 from ragfilter.errors import CollectionMissing, StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.stores import metadata as rows
 from ragfilter.stores.chroma import insides
-from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
 from ragfilter.stores.chroma.connection import VERSION, Connection, guard
 from ragfilter.stores.info import CollectionInfo
