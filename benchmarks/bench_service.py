@@ -44,7 +44,7 @@ FULL = of_profile("full", Given("here", {"quality.reranker": "none"}))
 def plain(bench: OpenWorkspace, name: str) -> FastAPI:
     """An application that only searches, as one would write it."""
     app = FastAPI()
-    collection, embedder = bench.collection(name), bench.embedder_of(name)
+    collection, embedder = bench.collection(name), bench.recorded_embedder(name)
 
     @app.post("/search")
     def search(asked: dict[str, str]) -> dict[str, Any]:

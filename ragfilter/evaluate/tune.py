@@ -100,7 +100,7 @@ def candidates(
             )
         )
         for spec in STRATEGIES
-        if spec.weigh is None
+        if spec.values_of is None
     }
 
 

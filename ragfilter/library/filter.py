@@ -17,7 +17,7 @@ from ragfilter.basics.extras import check_installed
 from ragfilter.engine.complete import complete_all
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
@@ -102,7 +102,7 @@ class Filter:
         pruner = self._given["pruner"]
         self.pruner: Pruner | None
         self.pruner = _named_pruner(pruner) if isinstance(pruner, str) else pruner
-        self._judgements = Judgements()
+        self._judgements = JudgementCache()
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for pickling. Named models are opened again in the new process, with its own

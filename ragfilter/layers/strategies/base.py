@@ -27,7 +27,7 @@ class StrategySpec:
     `reads` are the settings of the cutoff that act with it; `--set` sets them, and tuning varies
     those that `evaluate/tune.py` has values for. `cliff` names the place of the cut, for the
     headline. `decides` names the setting that drops what comes after a cut. `reads_pool`: it
-    compares with the pool's far end, so that a pool of full size is gathered. `weigh` gives the
+    compares with the pool's far end, so that a pool of full size is gathered. `values_of` gives the
     values that it cuts and orders by in place of distances; None while they are unknown.
     """
 
@@ -37,7 +37,7 @@ class StrategySpec:
     cliff: Callable[[Cutoff], str] = lambda settings: "Cut"
     decides: Callable[[Cut], str] = lambda cut: "strategy"
     reads_pool: bool = False
-    weigh: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
+    values_of: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
 
 
 def steps(values: Sequence[float]) -> tuple[Gap, ...]:

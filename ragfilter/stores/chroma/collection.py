@@ -56,7 +56,7 @@ class ChromaCollection(ChunkedCollection):
         self._store = store
         self._pinned: RawCollection | None = None
 
-    def at_once(self) -> ChromaCollection:
+    def snapshot(self) -> ChromaCollection:
         """The collection pinned for one query, so that it is not looked up again."""
         pinned = ChromaCollection(self._store, self._name)
         pinned._pinned = self.raw()

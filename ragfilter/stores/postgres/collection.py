@@ -105,7 +105,7 @@ class PgCollection(RowCollection):
         self._store: PgConnection = store
         self._pinned = pinned
 
-    def at_once(self) -> PgCollection:
+    def snapshot(self) -> PgCollection:
         """The collection pinned for one query, so that it is not looked up again."""
         return PgCollection(self._store, self._name, self.registered)
 

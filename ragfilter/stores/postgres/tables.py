@@ -219,7 +219,7 @@ class TableCollection(RowCollection):
         named = {f: c for f, c in asked.items() if f not in ("id", "text", "embedding", "metadata")}
         self._plain |= named
 
-    def at_once(self) -> TableCollection:
+    def snapshot(self) -> TableCollection:
         return self
 
     @cached_property
