@@ -276,7 +276,7 @@ class Stores:
         return tuple(sorted(infos, key=lambda info: info.name))
 
     def open(
-        self, name: str, opening: Opening, embedder_called: Callable[[str], Embedder]
+        self, name: str, opening: Opening, load_embedder: Callable[[str], Embedder]
     ) -> tuple[ForeignCheck, ...]:
         """Register a foreign collection. Returns what works with it, and what needs more.
 
@@ -318,7 +318,7 @@ class Stores:
                 remedy="Specify it. Another model returns meaningless results, even if the "
                 "dimensions match.",
             )
-        checks = check(collection, embedder_called(model))
+        checks = check(collection, load_embedder(model))
         keep(self._workspace.files, name, replace(opening, folder=folder, embedder=model))
         return checks
 

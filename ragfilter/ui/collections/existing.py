@@ -268,7 +268,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
             bench = resources.bench
             wanted = Opening(opening.folder, model, writable, columns, metric)
             with st.spinner("Checking …"):
-                checks = bench.stores.open(name, wanted, bench.embedder_called)
+                checks = bench.stores.open(name, wanted, bench.load_embedder)
         except RagfilterError as error:
             problems.show(error, retry=False)
             return
