@@ -134,15 +134,19 @@ def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(
     assert run.rules("boat", "troll", "cleric-6") == ['{"contain":"boat"}', None, GOOD]
     # A refusal is one line, whatever the id holds.
     assert imported(run, tmp_path / "r.csv", HEAD + '\n"h\r\n\x1bi",,{}\n') == snapshot
-    quotes = 'cleric-6,,"a"b\nboat,,null\ntroll,,"{""contain"":""troll""}\ncleric-7,,null\n'
-    assert imported(run, tmp_path / "r.csv", f"{HEAD}\n{quotes}") == snapshot
 
 
-@pytest.mark.parametrize("text", ["id,rule\nboat,{}\n", '"id,query_must\nboat,{}\n', ""])
+@pytest.mark.parametrize("text", ["id,rule\nboat,{}\n", ""])
 def test_a_file_without_a_header_is_refused_whole(run: Run, tmp_path: Path, text: str) -> None:
     imported(run, tmp_path / "rules.csv", text, code=2)
     assert "line 1: the header does not name" in run.err
     assert run.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("row", ['cleric-6,,"a"b', 'troll,,"{'])
+def test_a_file_with_wrong_quotes_is_refused_whole(run: Run, tmp_path: Path, row: str) -> None:
+    imported(run, tmp_path / "rules.csv", f"{HEAD}\nboat,,null\n{row}\n", code=2)
+    assert "line 3: " in run.err
 
 
 @pytest.mark.parametrize("header", [b"sep=;\r\nID;Title;", b'\r\nID;"Title, or name, if any";'])

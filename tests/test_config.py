@@ -151,7 +151,7 @@ BAD_FILES = [
     (b"[cutoff", "not valid TOML"),
     (b"a = " + b"[" * 10_000 + b"]" * 10_000, "s.toml is not valid TOML: it is nested too deeply"),
     (b"a = " + b"{a=" * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
-    (b"\xff\xfe", r"s.toml, line 1: not UTF-8 at byte 1. Save the file as UTF-8.$"),
+    (b"\xff", r"s.toml, line 1: not UTF-8 at byte 1. Save the file as UTF-8.$"),
     (b"[cutoff]\njumps = 2 # \xe9", "s.toml, line 2: not UTF-8 at byte 13."),
     (b"cutoff = 3", r"no setting 'cutoff' \(from .*s.toml, line 1\)"),
     (b"[cutoff]\nnope = 3", r"no setting 'cutoff.nope' \(from .*s.toml, line 2\)"),

@@ -1,12 +1,14 @@
-"""Reads text and TOML files that people write, with errors that name file and place, and writes
+"""Reads text, CSV and TOML files that people write, with errors that name file and place. Writes
 files completely or not at all."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import csv
 import io
 import os
+import re
 import shutil
 import stat
 import tomllib
@@ -112,6 +114,58 @@ def write_text(path: Path, text: str, *, remedy: str) -> None:
         ) from None
 
 
+CSV_REMEDY = (
+    "Begin the file with a header that names the columns; quote cells that hold the separator."
+)
+LARGEST_CELL = 64 * 1024 * 1024
+
+
+def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file's text that hold something, each with the line on which it begins.
+    Raises InputError."""
+    # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
+    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    separator, text = _separated(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{source}, line {line}: {error}.", remedy=CSV_REMEDY) from None
+
+
+def check_cells(cells: list[str], names: list[str], place: str) -> None:
+    """Raises InputError for a row with more cells than the header names."""
+    if len(cells) > len(names):
+        raise InputError(
+            f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CSV_REMEDY
+        )
+
+
+NONE = "\x1f"
+"""A separator that no text has."""
+_TOLD = re.compile(r"sep=(.)(?:\r?\n|\r)", re.IGNORECASE)
+_QUOTED = re.compile(r'"[^"]*"')
+_HEADER = re.compile(r'\s*(?:[^"\r\n]+|"[^"]*"|")*')
+
+
+def _separated(text: str) -> tuple[str, str]:
+    """The separator of a CSV text, and the text. Excel's own first line (``sep=;``) becomes empty.
+
+    It is the comma, semicolon, tab or bar that the header has most of outside quotes. If it has
+    none, there is one column, and a row is one cell.
+    """
+    if match := _TOLD.match(text):
+        return match[1], "\n" + text[match.end() :]
+    header_match = _HEADER.match(text)
+    header = _QUOTED.sub("", header_match[0]) if header_match else ""
+    separator = max(",;\t|", key=header.count)
+    return (separator if separator in header else NONE), text
+
+
 SUFFIX = ".toml"
 
 
@@ -169,4 +223,5 @@ def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: st
         place = ".".join(map(str, first["loc"]))
         unknown = first["type"] == "extra_forbidden"
         why = "there is no such key" if unknown else complaint(first["msg"])
-        raise InputError(f"{name}: {place}: {why}.", remedy=remedy) from None
+        where = ": ".join(filter(None, (name, place)))
+        raise InputError(f"{where}: {why}.", remedy=remedy) from None

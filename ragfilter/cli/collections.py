@@ -9,7 +9,7 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import LOOK, app, command
-from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, text_argument
+from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, columns_of, text_argument
 from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import chunks
@@ -85,24 +85,34 @@ def export(
 def open_(
     name: Name,
     folder: Annotated[
-        str, "Chroma folder, or URL of a Chroma server. Default: the workspace's own store."
+        str,
+        "Chroma folder, URL of a Chroma server, or address of a PostgreSQL database, where NAME is "
+        "a table. Default: the workspace's own store.",
     ] = "",
     model: Annotated[
         str, "Embedding model that made the vectors, unless the collection names it."
     ] = "",
     writable: Annotated[bool, "Allow changes to the collection's rules."] = False,
+    column: Annotated[
+        list[str] | None,
+        "Column of a table for id, text, embedding, metadata (JSON) or any field, such as "
+        "text=body. Repeatable. Default: by names and types.",
+    ] = None,
+    metric: Annotated[
+        str, "Distance of a table: l2, cosine or ip. Default: that of its index, or cosine."
+    ] = "",
     data_dir: DataDir = None,
 ) -> None:
-    """Open an existing Chroma collection as it is, and show what works with it.
+    """Open an existing Chroma collection or pgvector table as it is, and show what works with it.
 
     It is read-only unless changes are allowed. No other program may have its folder open.
     """
     from ragfilter.stores.foreign import Opening
 
     with access.open_for(data_dir, "collections") as bench:
-        opening = Opening(folder, model, writable)
-        checks = bench.stores.open(name, opening, bench.embedder_called)
-        model = bench.embedder_of(name).name
+        opening = Opening(folder, model, writable, columns_of(column or ()), metric)
+        checks = bench.stores.open(name, opening, bench.load_embedder)
+        model = bench.recorded_embedder(name).name
     lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in checks]
     output.emit("\n".join([f"{name} is open, queried with {model}", *lines]) + "\n")
 

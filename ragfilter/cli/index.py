@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import cache, partial
@@ -16,7 +15,7 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Json, in_words, refuse_beside, text_option
+from ragfilter.cli.options import DataDir, Json, columns_of, in_words, refuse_beside, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
@@ -78,7 +77,7 @@ def index(
     elif not source:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
     # Reject invalid arguments before anything is opened.
-    reading = ReadOptions(size or ReadOptions().size, overlap, headings, _columns(column or ()))
+    reading = ReadOptions(size or ReadOptions().size, overlap, headings, columns_of(column or ()))
     order = Order(
         name, source, reset, skip_bad, size=reading.size, overlap=overlap,
         headings=headings, columns=dict(reading.columns),
@@ -94,17 +93,6 @@ def index(
     for refusal in done.refused:
         log.warning("left out: %s", refusal.message)
     output.show(document(done), text(done), as_json=as_json)
-
-
-def _columns(given: Sequence[str]) -> Mapping[str, str]:
-    pairs = [text.partition("=") for text in given]
-    for field, sign, column in pairs:
-        if not (field and sign and column):
-            raise InputError(
-                f"--column {field}{sign}{column} does not name a field and a column.",
-                remedy="Write --column text=Body.",
-            )
-    return {field.strip(): column.strip() for field, _, column in pairs}
 
 
 def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:

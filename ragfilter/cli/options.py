@@ -49,6 +49,18 @@ def in_words(value: Any) -> Any:
     return [whole(item) for item in value] if value else value
 
 
+def columns_of(given: Sequence[str]) -> dict[str, str]:
+    """The columns by field that `--column` names. Raises InputError."""
+    pairs = [text.partition("=") for text in given]
+    for name, sign, column in pairs:
+        if not (name and sign and column):
+            raise InputError(
+                f"--column {name}{sign}{column} does not name a field and a column.",
+                remedy="Write --column text=Body.",
+            )
+    return {name.strip(): column.strip() for name, _, column in pairs}
+
+
 text_option = partial(typer.Option, callback=in_words)
 text_argument = partial(typer.Argument, callback=in_words)
 

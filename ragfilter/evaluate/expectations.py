@@ -10,26 +10,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Self
 
+from pydantic import Field, model_validator
+
+from ragfilter.basics.files import TomlTable, check_table
 from ragfilter.errors import InputError
 from ragfilter.evaluate.query_files import json_objects
 from ragfilter.rules.match import RuleBook
 
 Wanted = Literal["stay", "go"]
-KEYS = ("question", "stay", "go")
 FORM = 'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
 NO_CHUNK = "the collection has no such chunk"
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(TomlTable):
     """One line of the file, by its 1-based number."""
 
     line: int
     question: str
-    stay: tuple[str, ...] = ()
-    go: tuple[str, ...] = ()
+    stay: list[str] = Field(default_factory=list)
+    go: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _expects_one_outcome(self) -> Self:
+        if not self.wanted:
+            raise ValueError("it expects nothing")
+        if both := {*self.stay} & {*self.go}:
+            raise ValueError(f"{min(both)!r} must both stay and go")
+        return self
 
     @property
     def wanted(self) -> tuple[tuple[str, Wanted], ...]:
@@ -59,7 +68,12 @@ class Outcome:
 
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
     """Read the expectations in a file, in order. Raises InputError naming the line."""
-    expectations = tuple(_read(where, record) for where, record in json_objects(path, FORM))
+    expectations = tuple(
+        check_table(
+            record | {"line": int(where.rpartition(" ")[2])}, Expectation, where, remedy=FORM
+        )
+        for where, record in json_objects(path, FORM)
+    )
     if not expectations:
         raise InputError(f"{path} contains no expectations.", remedy=FORM)
     return expectations
@@ -83,26 +97,3 @@ def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | N
                 reason = check.reason
             broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
     return Outcome(len(expectations), len(named), tuple(broken))
-
-
-def _read(where: str, record: dict[str, Any]) -> Expectation:
-    unknown = next((key for key in record if key not in KEYS), None)
-    if unknown is not None:
-        raise InputError(f"{where}: unknown key {unknown!r}.", remedy=FORM)
-    question = record.get("question")
-    if not isinstance(question, str) or not question.strip():
-        raise InputError(f"{where} has no question.", remedy=FORM)
-    stay = _ids(record.get("stay", []), "stay", where)
-    go = _ids(record.get("go", []), "go", where)
-    if not stay and not go:
-        raise InputError(f"{where} expects nothing.", remedy=FORM)
-    both = next((i for i in stay if i in go), None)
-    if both is not None:
-        raise InputError(f"{where}: {both!r} must both stay and go.", remedy="Keep one of them.")
-    return Expectation(int(where.rpartition(" ")[2]), question, stay, go)
-
-
-def _ids(value: Any, key: str, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(i, str) and i for i in value):
-        raise InputError(f"{where}: {key} is not a list of chunk ids.", remedy=FORM)
-    return tuple(dict.fromkeys(value))

@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragfilter.basics.files import read_lines, read_text, write_text
+from ragfilter.basics.files import check_cells, read_lines, read_text, rows, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
-from ragfilter.ingest.csv_file import check_cells, rows
 from ragfilter.text.normalise import loads, whole
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id as id_of

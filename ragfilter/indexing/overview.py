@@ -54,7 +54,7 @@ def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
         edits = bench.journal.history(info.name)
         times += [edit.at for edit in edits if edit.state in ("done", "undone")][:1]
     database = bench.workspace.pg()
-    if database is not None:
+    if database is not None and info.ours:
         times.append(database.changed(info.name))
     with suppress(OSError):
         copied = bench.workspace.copy_path(info.name).stat().st_mtime

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from ragfilter.basics.files import read_text
+from ragfilter.basics.files import CSV_REMEDY, check_cells, read_text, rows
 from ragfilter.errors import InputError
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
-from ragfilter.text.tables import separated
 
-REMEDY = "Begin the file with a header that names the columns; quote cells that hold the separator."
 MISSING = "Name a column that the file has, or index the file apart from the others."
 NEEDED = {"text", "id", "clearance", "department"}
 """The fields whose column no file may lack. Without the last two, what is secret elsewhere would be
@@ -25,7 +21,6 @@ NOTHING = {"page": {"NaN", "nan", "NA"}, "clearance": {"NaN", "nan"}, "departmen
 any other that cannot be read; a department may be called so."""
 SAMPLE = 50
 """Rows that tell how long a column's cells are."""
-LARGEST_CELL = 64 * 1024 * 1024
 
 
 def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
@@ -73,29 +68,6 @@ def columns(path: Path) -> dict[str, int]:
     return lengths
 
 
-def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file's text that hold something, each with the line on which it ends.
-    Raises InputError."""
-    # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
-    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    separator, text = separated(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, cells
-    except csv.Error as error:
-        raise InputError(f"{source}, line {reader.line_num}: {error}.", remedy=REMEDY) from None
-
-
-def check_cells(cells: list[str], names: list[str], place: str) -> None:
-    """Raises InputError for a row with more cells than the header names."""
-    if len(cells) > len(names):
-        raise InputError(
-            f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=REMEDY
-        )
-
-
 def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:
     """The header with the chosen columns under the names of their fields. Another column of such a
     name is the source's own."""
@@ -116,5 +88,5 @@ def _check(names: list[str], place: str, *, numbered: bool) -> None:
         _refuse(place, "the header does not name id and text")
 
 
-def _refuse(place: str, what: str, remedy: str = REMEDY) -> NoReturn:
+def _refuse(place: str, what: str, remedy: str = CSV_REMEDY) -> NoReturn:
     raise InputError(f"{place}: {what}.", remedy=remedy)

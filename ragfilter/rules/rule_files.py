@@ -23,23 +23,18 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ragfilter.basics.files import read_lines, read_text
+from ragfilter.basics.files import read_lines, read_text, rows
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import load, parse, read_rule
 from ragfilter.text.normalise import in_one_line, whole
-from ragfilter.text.tables import harmless, separated
-
-if TYPE_CHECKING:
-    import _csv
+from ragfilter.text.tables import harmless
 
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
-OPEN = "unexpected end of data"
-"""The error of `csv` for a file that ends within quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,40 +261,20 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError
-    if there is no header."""
-    separator, text = separated(read_text(path))
-    rows = _cells(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
-    number, header = next(rows, (1, ""))
-    names = [cell.strip().lower() for cell in header] if isinstance(header, list) else []
+    if there is no header, or if cells are quoted wrongly."""
+    numbered = rows(read_text(path), str(path))
+    number, header = next(numbered, (1, []))
+    names = [cell.strip().lower() for cell in header]
     if RULE_KEY not in names or not {*ID_KEYS} & {*names}:
         raise InputError(
             f"{path}, line {number}: the header does not name id and {RULE_KEY}.",
             remedy=f"Begin the file with id,title,{RULE_KEY}.",
         )
-    for number, cells in rows:
-        if isinstance(cells, str):
-            yield number, cells
-        elif len(cells) > len(names):
+    for number, cells in numbered:
+        if len(cells) > len(names):
             yield number, f"it has {len(cells)} cells, the header {len(names)}"
         else:
             yield number, _fields(dict(zip(names, cells, strict=False)))
-
-
-def _cells(rows: _csv.Reader) -> Iterator[tuple[int, list[str] | str]]:
-    """The cells of every non-empty row, or what is wrong with it, by the number of its first line,
-    since a cell may contain line ends."""
-    while True:
-        number = rows.line_num + 1
-        try:
-            cells = next(rows, None)
-        except csv.Error as error:
-            open_quote = "unclosed quotation mark; the rest of the file was not read"
-            yield number, open_quote if str(error) == OPEN else str(error)
-            continue
-        if cells is None:
-            return
-        if any(cell.strip() for cell in cells):
-            yield number, cells
 
 
 def _fields(row: dict[str, str]) -> dict[str, Any]:

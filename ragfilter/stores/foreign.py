@@ -1,8 +1,9 @@
-"""The stores of a workspace: its own, and those of the Chroma collections that ragfilter did not
-make, with how each is opened and what is allowed.
+"""The stores of a workspace: its own, and those of the collections that ragfilter did not make,
+with how each is opened and what is allowed.
 
-Such a collection may be in the workspace's own store, or in a Chroma folder or on a Chroma server
-elsewhere. Nothing is written to it unless changes were allowed.
+Such a collection may be in the workspace's own store, in a Chroma folder or on a Chroma server
+elsewhere, or a table with vectors in PostgreSQL. Nothing is written to it unless changes were
+allowed.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -22,22 +24,27 @@ from ragfilter.basics.files import kind
 from ragfilter.basics.text_files import TextFiles
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
-from ragfilter.stores.chroma import insides
-from ragfilter.stores.chroma.connection import Server, guard
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.settings.deployment import is_address
+from ragfilter.stores.chroma.connection import Server
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.info import CollectionInfo
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.numbers import chunks
 from ragfilter.text.urls import UNSHOWN, shown, web_address
 
 if TYPE_CHECKING:
-    from ragfilter.stores.workspace import Store
+    from ragfilter.stores.postgres.tables import TableStore
+    from ragfilter.stores.workspace import Store, StoredCollection
+
+    AnyStore: TypeAlias = Store | TableStore
 
 log = logging.getLogger(__name__)
 
 FILE = "foreign.json"
 DATABASE = "chroma.sqlite3"
 SERVERS = ("http://", "https://")
+OWN_DATABASE = "postgresql://"
+"""The database of the workspace, or of the environment (``PGHOST`` …) if that is a folder."""
 SERVER_S = 10.0
 """Timeout for a foreign server, in seconds."""
 SAMPLE = 50
@@ -57,13 +64,16 @@ UNSERVED = (
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a collection is opened. `folder` is a path or the URL of a server, empty for the
-    workspace's own store; `embedder` is empty to use what the collection itself names. Without
-    `writable`, nothing in it is changed."""
+    """How a collection is opened. `folder` is a path, the URL of a server or the address of a
+    database, empty for the workspace's own store; `embedder` is empty to use what the collection
+    itself names. Without `writable`, nothing in it is changed. `columns` (by field) and `metric`
+    are those of a table."""
 
     folder: str = ""
     embedder: str = ""
     writable: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,16 @@ def keep(files: TextFiles, name: str, opening: Opening | None) -> None:
 
 
 def resolved(folder: str) -> str:
-    """`folder` as an absolute path, or the URL of a server unchanged. Raises InputError."""
+    """`folder` as an absolute path, or the URL of a server or database unchanged. Raises
+    InputError."""
+    if is_address(folder):
+        # What cannot be read is shown as such.
+        if shown(folder) == UNSHOWN or urlsplit(folder).password or "password=" in folder:
+            raise InputError(
+                f"{shown(folder)} comes with a password, which would be kept in a file.",
+                remedy="Put it into ~/.pgpass or PGPASSWORD.",
+            )
+        return folder
     if folder.startswith(SERVERS):
         parts = web_address(folder)
         if parts is not None and (parts.username or parts.password):
@@ -111,9 +130,13 @@ def resolved(folder: str) -> str:
         raise InputError(f"{folder} cannot be used: {error}.", remedy="Name a folder.") from None
 
 
-def open_store(folder: str) -> ChromaStore:
-    """Open the store in a foreign Chroma folder or on a foreign server. Raises InputError if there
-    is none, StoreUnavailable."""
+def open_store(folder: str, own: str) -> ChromaStore | TableStore:
+    """Open the store in a foreign Chroma folder, on a foreign server or in a database; `own` is the
+    address of the workspace. Raises InputError if there is none, StoreUnavailable."""
+    if is_address(folder):
+        from ragfilter.stores.postgres.tables import TableStore
+
+        return TableStore(own if folder == OWN_DATABASE and own else folder)
     if folder.startswith(SERVERS):
         return ChromaStore.server(Server(folder, timeout_s=SERVER_S))
     path = Path(resolved(folder))
@@ -123,21 +146,21 @@ def open_store(folder: str) -> ChromaStore:
         named = UNSHOWN if "@" in folder else folder
         raise InputError(
             f"{named} is no Chroma folder: there is no {DATABASE} in it.",
-            remedy="Name the folder that was given to chromadb.PersistentClient, or the URL of a "
-            "server, as http://127.0.0.1:8000.",
+            remedy="Name the folder that was given to chromadb.PersistentClient, the URL of a "
+            "server, as http://127.0.0.1:8000, or postgresql://user@host/database.",
         )
     return ChromaStore.folder(path, shared=True)
 
 
-def hint(store: Store, name: str) -> str:
+def hint(collection: StoredCollection) -> str:
     """The embedding model named in the collection's own configuration; empty if there is none that
     ragfilter can ask.
 
     Read as text, because building the function could run foreign code.
     """
-    if not isinstance(store, ChromaStore):
-        return store.collection(name).embedder
-    function = store.collection(name).raw().configuration_json.get("embedding_function") or {}
+    if not isinstance(collection, ChromaCollection):
+        return collection.embedder
+    function = collection.raw().configuration_json.get("embedding_function") or {}
     made_by = function.get("name")
     if made_by in BUNDLED_BY_CHROMA:
         return "all-MiniLM-L6-v2"
@@ -149,28 +172,23 @@ def hint(store: Store, name: str) -> str:
     return f"openai:{model}" if made_by in OVER_OPENAI else model
 
 
-def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[ForeignCheck, ...]:
-    """What works with the collection `name` when it is queried with `embedder`, and what needs
-    more.
+def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignCheck, ...]:
+    """What works with a collection when it is queried with `embedder`, and what needs more.
 
     Raises ModelError, and StoreError if the model cannot have made its vectors.
     """
-    collection = store.collection(name)
-    raw = collection.raw()
-    there, own = insides.dimension(raw), embedder.embed(["a"]).shape[1]
-    if there is None:
+    name, known = collection.name, collection.entries()
+    if not known:
         raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that holds chunks.")
+    ids = list(known)[:SAMPLE]
+    first, sample = collection.chunks(ids), collection.vectors(ids)
+    there, own = sample.shape[1], embedder.embed(["a"]).shape[1]
     if there != own:
         raise StoreError(
             f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}.",
             remedy="Name the embedding model that made them.",
         )
-    with guard(store.where):
-        sample = raw.get(limit=SAMPLE, include=["embeddings"])["embeddings"]
-    lengths = np.linalg.norm(np.asarray(cast(Any, sample), dtype=np.float32), axis=1)
-    unit = bool((np.abs(lengths - 1) < NEAR_ONE).all())
-    known = collection.entries()
-    first = collection.chunks(list(known)[:SAMPLE])
+    unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
     rules = sum(1 for chunk in known.values() if chunk.rule)
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
     tests = (
@@ -211,7 +229,7 @@ class Stores:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._folders: dict[str, ChromaStore] = {}
+        self._folders: dict[str, ChromaStore | TableStore] = {}
         self._opening = threading.Lock()
 
     def opening(self, name: str) -> Opening:
@@ -220,7 +238,7 @@ class Stores:
 
     def hint(self, name: str) -> str:
         """The embedding model that the collection `name` itself names; empty if it names none."""
-        return hint(self.of(name), name)
+        return hint(self.of(name).collection(name))
 
     def embedder(self, name: str) -> str:
         """The embedding model with which the collection `name` was opened or made; empty if nothing
@@ -232,15 +250,18 @@ class Stores:
         except CollectionMissing:
             return self._copied_with(name)
 
-    def of(self, name: str) -> Store:
+    def of(self, name: str) -> AnyStore:
         """The store that holds the collection `name`."""
         return self.at(self.opening(name).folder)
 
-    def at(self, folder: str) -> Store:
-        """The store in a Chroma folder or on a server; the workspace's own if `folder` is empty."""
-        store: Store = self._in(folder) if folder else self._workspace.store()
+    def at(self, folder: str) -> AnyStore:
+        """The store in a Chroma folder, on a server or in a database; the workspace's own if
+        `folder` is empty."""
+        store: AnyStore = self._in(folder) if folder else self._workspace.store()
         # Checked each time, because another session may allow or forbid it.
         store.writable = lambda name: self.opening(name).writable
+        if is_address(folder):
+            cast("TableStore", store).asked = self._asked
         return store
 
     def infos(self) -> tuple[CollectionInfo, ...]:
@@ -255,7 +276,7 @@ class Stores:
         return tuple(sorted(infos, key=lambda info: info.name))
 
     def open(
-        self, name: str, opening: Opening, embedder_called: Callable[[str], Embedder]
+        self, name: str, opening: Opening, load_embedder: Callable[[str], Embedder]
     ) -> tuple[ForeignCheck, ...]:
         """Register a foreign collection. Returns what works with it, and what needs more.
 
@@ -264,8 +285,11 @@ class Stores:
         folder = resolved(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
             folder = ""
-        store, own = self.at(folder), self._workspace.store()
-        if folder and name in {info.name for info in own.collections()}:
+        own = {info.name for info in self._workspace.store().collections()}
+        if not folder and self._workspace.address and name not in own:
+            folder = OWN_DATABASE
+        store = self.at(folder)
+        if folder and name in own:
             raise InputError(
                 f"This workspace has a collection {name!r} already.",
                 remedy="Rename that one first.",
@@ -277,21 +301,24 @@ class Stores:
                 f"A collection {name!r} from {where or 'this workspace'} is open.",
                 remedy="Close that one first.",
             )
-        if not isinstance(store, ChromaStore) or (
-            not folder and store.collection(name).info().ours
-        ):
+        collection = (
+            cast("TableStore", store).opened(name, opening.columns, opening.metric)
+            if is_address(folder)
+            else store.collection(name)
+        )
+        if collection.ours and not folder:
             raise InputError(
                 f"Collection {name!r} was made by ragfilter in this workspace.",
                 remedy="Ask it as it is.",
             )
-        model = opening.embedder or hint(store, name)
+        model = opening.embedder or hint(collection)
         if not model:
             raise InputError(
                 f"Nothing says which embedding model made the vectors of {name!r}.",
                 remedy="Specify it. Another model returns meaningless results, even if the "
                 "dimensions match.",
             )
-        checks = check(store, name, embedder_called(model))
+        checks = check(collection, load_embedder(model))
         keep(self._workspace.files, name, replace(opening, folder=folder, embedder=model))
         return checks
 
@@ -330,9 +357,13 @@ class Stores:
                 copy = copies.read_summary(self._workspace.copy_path(name))
         return copy.embedder if copy else ""
 
-    def _in(self, folder: str) -> ChromaStore:
+    def _asked(self, name: str) -> tuple[Mapping[str, str], str]:
+        opening = self.opening(name)
+        return opening.columns, opening.metric
+
+    def _in(self, folder: str) -> ChromaStore | TableStore:
         with self._opening:
             path = resolved(folder)
             if path not in self._folders:
-                self._folders[path] = open_store(path)
+                self._folders[path] = open_store(path, self._workspace.address)
             return self._folders[path]

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from ragfilter.stores.copies import CopySummary
     from ragfilter.stores.postgres.collection import PgCollection
     from ragfilter.stores.postgres.store import PgStore
+    from ragfilter.stores.postgres.tables import TableCollection
 
     Store: TypeAlias = ChromaStore | PgStore
-    StoredCollection: TypeAlias = ChromaCollection | PgCollection
+    StoredCollection: TypeAlias = ChromaCollection | PgCollection | TableCollection
 
 # One per process, like the lock: Chroma also has one system per folder and process.
 _open: dict[Path, Workspace] = {}

@@ -1,9 +1,7 @@
-"""Tables as text: Markdown tables as sentences, the separator of CSV, and cells that a spreadsheet
-does not take for formulas. Pure."""
+"""Tables as text: Markdown tables as sentences, and cells that a spreadsheet does not take for
+formulas. Pure."""
 
 from __future__ import annotations
-
-import re
 
 
 def unfold(text: str) -> str:
@@ -37,24 +35,3 @@ RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 def harmless(cell: str) -> str:
     """`cell`, with a leading apostrophe if a spreadsheet could take it for a formula."""
     return f"'{cell}" if cell.startswith(RISKY) else cell
-
-
-NONE = "\x1f"
-"""A separator that no text has."""
-_TOLD = re.compile(r"sep=(.)(?:\r?\n|\r)", re.IGNORECASE)
-_QUOTED = re.compile(r'"[^"]*"')
-_HEADER = re.compile(r'\s*(?:[^"\r\n]+|"[^"]*"|")*')
-
-
-def separated(text: str) -> tuple[str, str]:
-    """The separator of a CSV text, and the text. Excel's own first line (``sep=;``) becomes empty.
-
-    It is the comma, semicolon, tab or bar that the header has most of outside quotes. If it has
-    none, there is one column, and a row is one cell.
-    """
-    if match := _TOLD.match(text):
-        return match[1], "\n" + text[match.end() :]
-    header_match = _HEADER.match(text)
-    header = _QUOTED.sub("", header_match[0]) if header_match else ""
-    separator = max(",;\t|", key=header.count)
-    return (separator if separator in header else NONE), text

@@ -14,6 +14,7 @@ from typing import Any
 
 import chromadb
 import pytest
+import sqlalchemy as sa
 from faults import Serve, embeddings, url
 from hostile import HOSTILE
 from streamlit_markdown import acts
@@ -24,6 +25,7 @@ from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.queue import Standing, queue_of
 from ragfilter.models.bundled import BUNDLED
 from ragfilter.stores import manage
+from ragfilter.stores.postgres import rows
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -246,6 +248,38 @@ def test_a_full_disk_is_told_when_indexing_is_to_begin(page: Any) -> None:
     # The files are still there.
     indexed(page.press("index"))
     assert table(page)["collection"] == ["mine"]
+
+
+def test_a_table_of_others_is_opened_with_its_columns(
+    page: Any, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = sa.create_engine(address)
+    vector = rows.written(bench().embedder.embed(["Trolls."])[0])
+    with engine.begin() as connection:
+        for statement in (
+            "CREATE EXTENSION vector",
+            "CREATE TABLE notes (id int PRIMARY KEY, short text, long text, v vector, own jsonb)",
+            f"INSERT INTO notes VALUES (1, 'T', 'Trolls.', '{vector}', '{{\"title\": \"A\"}}')",
+        ):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    place = sa.make_url(address).set(password=None).render_as_string(hide_password=False)
+    page.at.text_input(key="elsewhere-folder").set_value(place)
+    page.run()
+    chosen = {f: page.at.selectbox(key=f"elsewhere-{f}-notes") for f in ("id", "text", "metadata")}
+    assert [box.value for box in chosen.values()] == ["id", "short", None]
+    chosen["text"].set_value("long")
+    page.at.selectbox(key="elsewhere-metric-notes").set_value("ip")
+    page.at.text_input(key="elsewhere-model-notes").set_value(BUNDLED)
+    page.run().press("elsewhere-open")
+    found = table(page)
+    assert (found["collection"], found["chunks"], found["space"]) == (
+        ["notes"], [1], ["inner product"],
+    )  # fmt: skip
+    (chunk,) = bench().collection("notes").chunks(["1"]).values()
+    assert (chunk.text, chunk.title) == ("Trolls.", "A")
+    page.press("theirs-close")
+    assert "No collection yet" in shown(page)
 
 
 def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ragfilter.protocols import Collection
-from ragfilter.stores.chroma import metadata
-from ragfilter.stores.chroma.metadata import to_metadata
+from ragfilter.stores import metadata
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.metadata import to_metadata
 from ragfilter.testing import CHUNKS, VECTORS, CollectionTests, MemoryCollection
 
 

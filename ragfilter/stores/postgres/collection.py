@@ -7,18 +7,18 @@ the rest; where it finds too few, the search is exact after all.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.stores.chunked import ChunkedCollection, query_vector
 from ragfilter.stores.info import CollectionInfo
 from ragfilter.stores.postgres import rows
-from ragfilter.stores.postgres.connection import PgConnection, Registered
+from ragfilter.stores.postgres.connection import PgConnection, Reader, Registered
 from ragfilter.stores.postgres.schema import chunks_of
 
 FEW = 10_000
@@ -29,24 +29,83 @@ SPREAD = 4
 """How much wider than what is wanted an index is searched."""
 
 
-class PgCollection:
+class Searched(NamedTuple):
+    """A search, as SQL over a table `c` whose parameter `query` is a vector: what is told of a row,
+    what an index orders by, and what `admits` a row. `there` rows are admitted."""
+
+    table: str
+    key: str
+    by: str
+    distance: str
+    admits: str
+    given: rows.Parameters
+    dimension: int
+    there: int
+
+
+class RowCollection(ChunkedCollection):
+    """A collection whose chunks are the rows of a table."""
+
+    withheld = False
+    incomplete = ""
+
+    def __init__(self, store: Reader, name: str) -> None:
+        super().__init__(name)
+        self._store = store
+
+    @abstractmethod
+    def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
+        """The search of what a condition admits, or of `ids` alone."""
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
+
+        `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
+        has the wrong dimension.
+        """
+        if n < 1:
+            return []
+        table, key, by, distance, admits, given, dimension, there = self.searched(ids, where)
+        query = query_vector(vector)
+        if len(query) != dimension:
+            raise StoreError(
+                f"The question's vector has {len(query)} dimensions, those of the chunks "
+                f"{dimension}.",
+                remedy="Check that the collection was indexed with the embedding model now in use.",
+            )
+        given["query"] = rows.written(query)
+        wanted = min(n, there)
+        search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
+        if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
+            given["wanted"] = n
+            width = min(WIDEST_SEARCH, max(100, SPREAD * n))
+            by_index = f"{search}ORDER BY {by} LIMIT %(wanted)s"
+            found = self._store.read(by_index, given, **self._store.index_settings(width))
+            if len(found) >= wanted:
+                return sorted(found, key=lambda hit: (hit[1], hit[0]))
+        exact = f'{search}ORDER BY d, {key} COLLATE "C" LIMIT {wanted}'
+        return [(i, d) for i, d in self._store.read(exact, given)]
+
+
+class PgCollection(RowCollection):
     """One collection. Each call looks it up by name, so it survives re-indexing."""
 
     ours = True
     space: Space = "l2"
-    withheld = False
-    incomplete = ""
 
     def __init__(self, store: PgConnection, name: str, pinned: Registered | None = None) -> None:
-        self._store = store
-        self._name = name
+        super().__init__(store, name)
+        self._store: PgConnection = store
         self._pinned = pinned
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    def at_once(self) -> PgCollection:
+    def snapshot(self) -> PgCollection:
         """The collection pinned for one query, so that it is not looked up again."""
         return PgCollection(self._store, self._name, self.registered)
 
@@ -81,52 +140,23 @@ class PgCollection:
     def count(self) -> int:
         return self._count(self.registered)
 
-    def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
-    ) -> list[tuple[str, float]]:
-        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
-
-        `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
-        has the wrong dimension.
-        """
+    def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
         row = self.registered
-        query = _checked(vector, row.dimension)
-        if n < 1:
-            return []
         admits, given = rows.condition(where or Where())
-        given["query"] = rows.written(query)
         if ids is not None:
             admits, given = f"{admits} AND c.id = ANY(%(ids)s)", given | {"ids": rows.holdable(ids)}
-        distance = "vector_l2_squared_distance(c.vector, %(query)s::vector)"
-        search = f"SELECT c.id, {distance} AS d FROM {chunks_of(row.number)} c WHERE {admits} "
-        there = self._count(row, where)
-        wanted = min(n, there)
-        if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
-            given["wanted"] = n
-            by_index = f"{search}ORDER BY c.vector <-> %(query)s::vector LIMIT %(wanted)s"
-            width = min(WIDEST_SEARCH, max(100, SPREAD * n))
-            found = self._store.read(by_index, given, **self._store.index_settings(width))
-            if len(found) >= wanted:
-                return sorted(found, key=lambda hit: (hit[1], hit[0]))
-        exact = f"{search}ORDER BY d, c.id LIMIT {min(n, there)}"
-        return [(i, d) for i, d in self._store.read(exact, given)]
+        return Searched(
+            chunks_of(row.number), "c.id", "c.vector <-> %(query)s::vector",
+            "vector_l2_squared_distance(c.vector, %(query)s::vector)", admits, given,
+            row.dimension, self._count(row, where),
+        )  # fmt: skip
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         found = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
         return {i: found[i] for i in ids if i in found}
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
-        found = {i: rows.read(text) for i, text in self._get(ids, "c.id, c.vector::text")}
-        for chunk_id in ids:
-            if chunk_id not in found:
-                raise self._unknown(chunk_id)
-        return np.array([found[i] for i in ids], dtype=np.float32)
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        return ((i, rows.read(text)) for i, text in self._get(ids, "c.id, c.vector::text"))
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
@@ -151,12 +181,6 @@ class PgCollection:
         self._store.catalogues[row.number] = (row.version, entries)
         return entries
 
-    def rule(self, chunk_id: str) -> str | None:
-        found = self.rules([chunk_id])
-        if chunk_id not in found:
-            raise self._unknown(chunk_id)
-        return found[chunk_id]
-
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         return dict(self._get(ids, "c.id, r.text"))
 
@@ -180,9 +204,7 @@ class PgCollection:
                 "version": row.version,
             }
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
-            for chunk_id in given:
-                if chunk_id not in known:
-                    raise self._unknown(chunk_id)
+            self.check_known(given, known)
 
     def _count(self, row: Registered, where: Where | None = None) -> int:
         """How many chunks of this version the condition admits; counted once."""
@@ -202,25 +224,3 @@ class PgCollection:
         )
         known = rows.holdable(ids)
         yield from self._store.read(query, {"ids": known}) if known else ()
-
-    def _unknown(self, chunk_id: str) -> StoreError:
-        return StoreError(
-            f"Collection {self._name!r} has no chunk {chunk_id!r}.",
-            remedy="It may have been removed meanwhile; run the query again.",
-        )
-
-
-def _checked(vector: Vectors, dimension: int) -> Vectors:
-    query = np.asarray(vector, dtype=np.float32)
-    query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
-    if query.ndim != 1 or not np.isfinite(query).all():
-        raise StoreError(
-            "The embedding model returned an invalid vector (NaN or infinity).",
-            remedy="Rephrase the question, or check the embedding model.",
-        )
-    if len(query) != dimension:
-        raise StoreError(
-            f"The question's vector has {len(query)} dimensions, but the chunks have {dimension}.",
-            remedy="Check that the collection was indexed with the embedding model now in use.",
-        )
-    return query

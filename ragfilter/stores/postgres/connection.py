@@ -5,7 +5,7 @@ raises, and a deadline for every read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from ragfilter.basics.database import Book
 from ragfilter.basics.extras import extra
 from ragfilter.basics.threads import Shelf, within
-from ragfilter.errors import CollectionMissing, StoreUnavailable
+from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.postgres import rows, schema
 
@@ -40,23 +40,17 @@ class Registered:
     removed: int
 
 
-class PgConnection(Book):
-    """The database of a workspace, and what is cached of its collections. Thread-safe."""
+class Reader(Book):
+    """A database with vectors. Thread-safe."""
 
-    what = "workspace"
-    called = "The workspace's database"
     tables = ()
-    shared = True
 
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
-        """Open the workspace at an address (``postgresql://…``), and bring its tables to the newest
-        version. Raises InputError, StoreError, StoreUnavailable."""
+        """Open the database at an address (``postgresql://…``). Raises InputError, StoreError,
+        StoreUnavailable."""
         self._timeout_s = timeout_s
-        self.catalogue_limit = inf
         self.writable: Callable[[str], bool] = lambda name: False
-        self.catalogues: dict[int, tuple[int, Catalogue]] = {}
-        """By the number of a collection, with the version that they belong to."""
-        self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
+        """Whether a foreign collection may be changed."""
         super().__init__(address)
 
     @property
@@ -67,10 +61,21 @@ class PgConnection(Book):
     def _prepare(self) -> None:
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         with self._guard(), self._engine.begin() as connection:
-            schema.upgrade(connection)
+            self._begin(connection)
             version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-            installed = connection.exec_driver_sql(version).scalar_one()
+            installed = connection.exec_driver_sql(version).scalar_one_or_none()
+        if installed is None:
+            raise StoreError(
+                f"The database at {self.where} has no pgvector.", remedy="Name another database."
+            )
         self._iterative = tuple(map(int, installed.split(".")[:2])) >= ITERATIVE
+
+    def _begin(self, connection: sa.Connection) -> None:
+        """What is done first."""
+
+    def writing(self) -> AbstractContextManager[sa.Connection]:
+        """A transaction, or that which this thread has begun."""
+        return self._writing()
 
     def read(
         self, query: str, given: Mapping[str, Any] | None = None, **settings: str | int
@@ -107,6 +112,24 @@ class PgConnection(Book):
         if not self._iterative:
             return {"hnsw.ef_search": width}
         return {"hnsw.ef_search": width, "hnsw.iterative_scan": "strict_order"}
+
+
+class PgConnection(Reader):
+    """The database of a workspace, and what is cached of its collections. Its tables are brought to
+    the newest version. Thread-safe."""
+
+    what = "workspace"
+    called = "The workspace's database"
+
+    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+        self.catalogue_limit = inf
+        self.catalogues: dict[int, tuple[int, Catalogue]] = {}
+        """By the number of a collection, with the version that they belong to."""
+        self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
+        super().__init__(address, timeout_s=timeout_s)
+
+    def _begin(self, connection: sa.Connection) -> None:
+        schema.upgrade(connection)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:

@@ -1,9 +1,10 @@
-"""The collections of the workspace and of other Chroma folders and servers: what they
-contain, how they are opened, and the actions on one of them."""
+"""The collections of the workspace and of other stores: what they contain, how they are opened,
+and the actions on one of them."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
@@ -12,6 +13,7 @@ from ragfilter.indexing.order import Order
 from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import User
+from ragfilter.settings.deployment import is_address
 from ragfilter.stores import foreign, manage
 from ragfilter.stores.export import export
 from ragfilter.stores.foreign import ForeignCheck, Opening
@@ -22,6 +24,9 @@ from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.session import build, state, visit
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
+
+if TYPE_CHECKING:
+    from ragfilter.stores.postgres.tables import TableStore
 
 STATES = {True: "complete", False: "incomplete"}
 CHECKED = "theirs-found"
@@ -93,7 +98,7 @@ def _table(every: tuple[Facts, ...]) -> None:
         "space": [visit.SPACES[facts.info.space] for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
-        "state": [STATES[facts.info.complete] if facts.info.ours else "not made by ragfilter"
+        "state": [STATES[facts.info.complete] if facts.info.ours else "opened"
                   for facts in every],
     }  # fmt: skip
     st.dataframe(columns, hide_index=True, key="collections-table")
@@ -207,14 +212,15 @@ def _foreign(facts: Facts, resources: Resources) -> None:
 
 @st.fragment
 def _elsewhere(resources: Resources) -> None:
-    """Draw the form that opens a collection in a Chroma folder or on another server."""
-    with st.expander("Open an existing Chroma collection", key="elsewhere"):
+    """Draw the form that opens a collection in a Chroma folder, on another server, or a table."""
+    with st.expander("Open an existing collection or table", key="elsewhere"):
         folder = st.text_input(
-            "Chroma folder or server", key="elsewhere-folder",
-            placeholder="/path/to/chroma or http://host:8000",
+            "Chroma folder or server, or PostgreSQL database", key="elsewhere-folder",
+            placeholder="/path/to/chroma, http://host:8000 or postgresql://user@host/database",
             help="A folder on the computer that runs the app; close other programs that use it. "
             "Or the URL of a server without a password. For one with a password, start the app "
-            "with RAGFILTER_CHROMA_URL.",
+            "with RAGFILTER_CHROMA_URL. Or the address of a database with pgvector, whose "
+            "password is in ~/.pgpass; postgresql:// is that of the workspace.",
         ).strip()  # fmt: skip
         if not folder:
             return
@@ -236,7 +242,8 @@ def _elsewhere(resources: Resources) -> None:
 
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
     try:
-        hint = opening.embedder or foreign.hint(resources.bench.stores.at(opening.folder), name)
+        store = resources.bench.stores.at(opening.folder)
+        hint = opening.embedder or foreign.hint(store.collection(name))
     except RagfilterError as error:
         problems.show(error, retry=False)
         return
@@ -244,6 +251,9 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
         placeholder=f"for example {resources.bench.embedder.name}",
     ).strip()  # fmt: skip
+    columns, metric = (
+        _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
+    )
     writable = st.toggle(
         "Allow changes",
         opening.writable,
@@ -256,9 +266,9 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
     ):  # fmt: skip
         try:
             bench = resources.bench
-            wanted = Opening(opening.folder, model, writable)
+            wanted = Opening(opening.folder, model, writable, columns, metric)
             with st.spinner("Checking …"):
-                checks = bench.stores.open(name, wanted, bench.embedder_called)
+                checks = bench.stores.open(name, wanted, bench.load_embedder)
         except RagfilterError as error:
             problems.show(error, retry=False)
             return
@@ -266,6 +276,33 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         state.session().collection = name
         st.session_state.pop(MANAGED, None)
         st.rerun()
+
+
+def _mapped(
+    name: str, opening: Opening, resources: Resources, key: str
+) -> tuple[dict[str, str], str]:
+    """Draw which columns of a table hold what, and its distance; return what was chosen."""
+    table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
+    columns = {**table.guess(), **opening.columns}
+    with st.container(
+        horizontal=True, vertical_alignment="bottom", gap="small", key=f"{key}-columns"
+    ):
+        for field, names in table.choices().items():
+            chosen = columns.pop(field, "")
+            column = st.selectbox(
+                f"{field.capitalize()} column", names,
+                names.index(chosen) if chosen in names else None, placeholder="all",
+                key=f"{key}-{field}-{name}", disabled=not names,
+                help="Every other column is a field of its name.",
+            )  # fmt: skip
+            columns |= {field: column} if column else {}
+        spaces = list(visit.SPACES)
+        metric = st.selectbox(
+            "Distance", spaces, spaces.index(opening.metric) if opening.metric else None,
+            key=f"{key}-metric-{name}", placeholder="that of its index",
+            format_func=visit.SPACES.__getitem__, help="Cosine if its vectors have no index.",
+        )  # fmt: skip
+    return columns, metric or ""
 
 
 @state.then_page

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.model import Chunk, readable_level
-from ragfilter.stores.chroma.metadata import (
+from ragfilter.stores.metadata import (
     references,
     to_chunk,
     to_entry,

@@ -1,0 +1,436 @@
+"""Tables with vectors that others made, read as collections where they are.
+
+LangChain, LlamaIndex and Haystack make such tables, and so do people. A chunk is a row: id, text,
+vector, and fields of it in columns or in JSON. Nothing is changed in it but rules, if that is
+allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from ragfilter.errors import CollectionMissing, InputError, StoreError
+from ragfilter.model import Chunk
+from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.stores import metadata
+from ragfilter.stores.info import CollectionInfo
+from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres.collection import RowCollection, Searched
+from ragfilter.stores.postgres.connection import Reader
+
+Metric = Literal["l2", "cosine", "ip"]
+METRICS: Mapping[str, Metric] = {"l2": "l2", "cosine": "cosine", "ip": "ip"}
+OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
+DISTANCES = {"l2": "({})^2", "cosine": "{}", "ip": "1 + ({})"}
+"""From what the operator gives to the distance of each space, as Chroma has it."""
+IDS = ("langchain_id", "node_id")
+TEXTS = ("text", "document", "content", "chunk", "body", "page_content", "chunk_text")
+TEXT_TYPES = ("text", "varchar")
+JSON_TYPES = ("json", "jsonb")
+VECTOR_TYPES = ("vector", "halfvec")
+UNREAD = (*VECTOR_TYPES, "sparsevec", "bit", "bytea", "tsvector")
+"""Types of columns that are no fields."""
+INSIDES = ("_node_content", "_node_type")
+"""What LlamaIndex keeps beside the fields: the chunk once more."""
+FIELDS_AT_ONCE = 40
+"""PostgreSQL takes 100 arguments."""
+COLUMNS = """
+SELECT c.oid::regclass::text, c.oid::int8, c.relname, a.attname, t.typname, a.atttypmod,
+    coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pg_index p ON p.indrelid = c.oid AND p.indisprimary
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'm')
+    AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    AND c.relname !~ '^ragfilter_' AND has_table_privilege(c.oid, 'SELECT')
+ORDER BY c.oid, a.attnum
+"""
+OPERATOR_CLASS = """
+SELECT o.opcname FROM pg_index i JOIN pg_opclass o ON o.oid = i.indclass[0]
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+WHERE i.indrelid = %(table)s AND a.attname = %(column)s
+"""
+CHANGES = """
+SELECT pg_stat_get_tuples_inserted(%(table)s::oid), pg_stat_get_tuples_updated(%(table)s::oid),
+    pg_stat_get_tuples_deleted(%(table)s::oid), pg_relation_size(%(table)s::oid)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. `size` is that of its type, -1 if it has none."""
+
+    name: str
+    type: str
+    size: int
+    key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with vectors, or a part of one: the rows of one collection of LangChain."""
+
+    name: str
+    sql: str
+    oid: int
+    columns: tuple[Column, ...]
+    part: str = ""
+
+    def column(self, name: str) -> Column:
+        """The column of this name. Raises InputError."""
+        found = next((each for each in self.columns if each.name == name), None)
+        if found is None:
+            there = ", ".join(each.name for each in self.columns)
+            raise InputError(f"{self.name} has no column {name!r}.", remedy=f"It has: {there}.")
+        return found
+
+    def choices(self) -> dict[str, list[str]]:
+        """Which columns may hold id, text, vector, and fields as JSON."""
+        kinds = {"text": TEXT_TYPES, "embedding": VECTOR_TYPES, "metadata": JSON_TYPES}
+        fitting = {f: [c.name for c in self.columns if c.type in of] for f, of in kinds.items()}
+        return {"id": [c.name for c in self.columns if c.type not in UNREAD], **fitting}
+
+    def guess(self) -> dict[str, str]:
+        """Which columns hold id, text and vector, as far as names and types tell."""
+        fitting, key = self.choices(), next((c.name for c in self.columns if c.key), "")
+        ids, texts = fitting["id"], fitting["text"]
+        return {
+            "id": next((name for name in IDS if name in ids), key or ids[0]),
+            "text": next((name for name in TEXTS if name in texts), next(iter(texts), "")),
+            "embedding": fitting["embedding"][0],
+        }
+
+
+class TableStore(Reader):
+    """The tables with vectors in a database of others. Thread-safe. Raises StoreError."""
+
+    what = "collection"
+    called = "The database"
+
+    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+        """Open the database at an address. Raises InputError, StoreUnavailable."""
+        self._tables: dict[str, Table] = {}
+        self.writable: Callable[[str], bool] = lambda name: False
+        self.asked: Callable[[str], tuple[Mapping[str, str], str]] = lambda name: ({}, "")
+        """By name, the columns of fields and the metric that were asked for."""
+        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
+        self.edits = 0
+        """How often rules were changed from here."""
+        super().__init__(address, timeout_s=timeout_s)
+
+    def names(self) -> list[str]:
+        """What can be opened, in order."""
+        by_table: dict[tuple[str, int, str], list[Column]] = {}
+        for sql, oid, name, *column in self.read(COLUMNS):
+            by_table.setdefault((sql, oid, name), []).append(Column(*column))
+        found = [
+            Table(sql, sql, oid, tuple(columns))
+            for (sql, oid, _), columns in by_table.items()
+            if any(column.type in VECTOR_TYPES for column in columns)
+        ]
+        parts = {name: sql for sql, _, name in by_table if name == "langchain_pg_collection"}
+        self._tables = {}
+        for table in found:
+            if table.sql.endswith("langchain_pg_embedding") and parts:
+                listed = f"SELECT name, uuid::text FROM {parts['langchain_pg_collection']}"
+                for name, uuid in self.read(listed):
+                    self._tables[name] = Table(name, table.sql, table.oid, table.columns, uuid)
+            else:
+                self._tables[table.name] = table
+        return sorted(self._tables)
+
+    def table(self, name: str) -> Table:
+        """The table, or part of one, called `name`. Raises CollectionMissing."""
+        if name not in self._tables and name not in (names := self.names()):
+            raise CollectionMissing(
+                f"There is no table {name!r} with vectors in {self.where}.",
+                remedy=f"There are: {', '.join(names)}." if names else "Name another database.",
+            )
+        return self._tables[name]
+
+    def collections(self) -> tuple[CollectionInfo, ...]:
+        """Every table that can be opened, by name, as it would be without being asked for more."""
+        return tuple(TableCollection(self, name).info() for name in self.names())
+
+    def collection(self, name: str, *, embedder: str = "") -> TableCollection:
+        """The table called `name`. Raises CollectionMissing, InputError."""
+        return self.opened(name, *self.asked(name))
+
+    def outdated(self, version: str) -> bool:
+        """Whether a table has changed since it had this version, as far as this process has seen.
+        Does not ask the database."""
+        table, _, _ = version.partition(":")
+        kept = (version for version, _ in self.catalogues.values())
+        return any(each != version and each.startswith(f"{table}:") for each in kept)
+
+    def opened(self, name: str, columns: Mapping[str, str], metric: str) -> TableCollection:
+        """The table called `name`, with these columns of fields. Raises CollectionMissing,
+        InputError."""
+        return TableCollection(self, name, columns, metric)
+
+
+class TableCollection(RowCollection):
+    """One table of others."""
+
+    ours = False
+    embedder = ""
+    content = ""
+
+    def __init__(
+        self,
+        store: TableStore,
+        name: str,
+        columns: Mapping[str, str] | None = None,
+        metric: str = "",
+    ) -> None:
+        super().__init__(store, name)
+        self._store: TableStore = store
+        self._table = table = store.table(name)
+        asked = dict(columns or {})
+        self._of = {**table.guess(), **asked}
+        for field, column in asked.items():
+            kind = table.column(column).type
+            if field == "embedding" and kind not in VECTOR_TYPES:
+                raise InputError(
+                    f"The column {column!r} holds no vectors, but {kind}.",
+                    remedy="Name a column of the type vector or halfvec.",
+                )
+        if metric not in ("", *METRICS):
+            raise InputError(
+                f"{metric!r} is no distance.", remedy=f"Choose one of: {', '.join(METRICS)}."
+            )
+        self._metric = metric
+        self._vector = table.column(self._of["embedding"])
+        self._key = table.column(self._of["id"])
+        self._json = [
+            c.name
+            for c in table.columns
+            if c.type in JSON_TYPES and asked.get("metadata", c.name) == c.name
+        ]
+        own = {self._of["text"], self._key.name, *self._json}
+        self._plain = {
+            c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD
+        }
+        named = {f: c for f, c in asked.items() if f not in ("id", "text", "embedding", "metadata")}
+        self._plain |= named
+
+    def snapshot(self) -> TableCollection:
+        return self
+
+    @cached_property
+    def space(self) -> Metric:
+        """As asked for, or that of an index of the vectors; cosine if neither says so."""
+        if self._metric:
+            return METRICS[self._metric]
+        given = {"table": self._table.oid, "column": self._vector.name}
+        classes = [name for (name,) in self._store.read(OPERATOR_CLASS, given)]
+        return next((m for m in METRICS.values() if any(f"_{m}_" in c for c in classes)), "cosine")
+
+    @property
+    def version(self) -> str:
+        """The server counts the changes; those of others may take ten seconds to show."""
+        (counts,) = self._store.read(CHANGES, {"table": self._table.oid})
+        return ":".join(map(str, (self._table.oid, *counts, self._store.edits)))
+
+    def check_not_empty(self) -> None:
+        if not self.count():
+            raise CollectionMissing(
+                f"The table {self._name!r} holds no vectors.", remedy="Fill it first."
+            )
+
+    def info(self) -> CollectionInfo:
+        return CollectionInfo(self._name, self.count(), self.space, "", False, "")
+
+    def count(self) -> int:
+        query = f"SELECT count(*) FROM {self._table.sql} c WHERE {self._there}"
+        return int(self._store.read(query, self._given)[0][0])
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
+        The fields of what is found are read again, so that no clearance is an old one."""
+        found = super().nearest(vector, n, ids=ids, where=where)
+        if where is not None:
+            admits = metadata.admission(where)
+            now = dict(self._entries([i for i, _ in found]))
+            found = [(i, d) for i, d in found if i in now and admits(now[i])]
+        return list({i: (i, d) for i, d in reversed(found)}.values())[::-1]
+
+    def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
+        kind, query = self._vector.type, f"c.{_name(self._vector.name)}"
+        by = f"{query} {OPERATORS[self.space]} %(query)s::{kind}"
+        condition, given, known = self._there, dict(self._given), self.entries()
+        asked: Sequence[str] = list(known)
+        if where is not None or ids is not None:
+            admits = metadata.admission(where or Where())
+            among = asked if ids is None else dict.fromkeys(ids)
+            asked = [i for i in among if i in known and admits(known[i])]
+            if len(asked) < len(known):
+                held, keys = self._with(asked)
+                condition, given = f"{condition} AND {held}", given | {"ids": keys}
+        return Searched(
+            self._table.sql, f"c.{_name(self._key.name)}::text", by,
+            DISTANCES[self.space].format(by), condition, given, self._dimension, len(asked),
+        )  # fmt: skip
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        text = f"c.{_name(self._of['text'])}::text" if self._of["text"] else "''"
+        found = {
+            i: metadata.to_chunk(i, self._fields(*own), said)
+            for i, said, *own in self._get(ids, f"{text}, {self._selected}")
+        }
+        return {i: found[i] for i in ids if i in found}
+
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        found = self._get(ids, f"c.{_name(self._vector.name)}::text")
+        return ((i, rows.read(text)) for i, text in found)
+
+    def catalogue(self) -> Catalogue:
+        """Every chunk by id without text, however many there are: no condition is checked by the
+        database, because its fields may hold anything."""
+        return self.entries()
+
+    def entries(self) -> Catalogue:
+        """Every chunk by id without text; read again when the version changes."""
+        version = self.version
+        kept = self._store.catalogues.get(self._name)
+        if kept is None or kept[0] != version:
+            kept = (version, Catalogue(dict(self._entries(None))))
+            self._store.catalogues[self._name] = kept
+        return kept[1]
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        return {i: entry.rule for i, entry in self._entries(ids)}
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
+        """Replace rules, all or none."""
+        if not self._store.writable(self._name):
+            raise StoreError(
+                f"The table {self._name!r} was not made by ragfilter and is open read-only.",
+                remedy="Allow changes to it on the Collections page.",
+                action="writable",
+            )
+        update = (
+            f"UPDATE {self._table.sql} c SET {self._rule_change} "
+            "FROM unnest(%(keys)s::text[], %(rules)s::text[]) AS new (id, rule) "
+            f"WHERE c.{_name(self._key.name)}::text = new.id AND {self._there} RETURNING new.id"
+        )
+        values = {
+            **self._given,
+            "keys": [rows.plain(i) for i in rules],
+            "rules": [rows.plain(rule) if rule else None for rule in rules.values()],
+        }
+        with self._store.writing() as connection:
+            known = {i for (i,) in connection.exec_driver_sql(update, values)}
+            self.check_known(rules, known)
+        self._store.edits += 1
+
+    @property
+    def _rule_change(self) -> str:
+        column = self._plain.get(metadata.RULE_KEY)
+        if column is not None:
+            return f"{_name(column)} = new.rule"
+        if not self._json:
+            raise StoreError(
+                f"The table {self._name!r} has no column for rules.",
+                remedy=f"Add a column {metadata.RULE_KEY} of the type text.",
+            )
+        name, key = _name(self._json[0]), metadata.RULE_KEY
+        kind = self._table.column(self._json[0]).type
+        now = f"coalesce(c.{name}::jsonb, '{{}}')"
+        return (
+            f"{name} = (CASE WHEN new.rule IS NULL THEN {now} - '{key}' "
+            f"ELSE jsonb_set({now}, '{{{key}}}', to_jsonb(new.rule)) END)::{kind}"
+        )
+
+    @property
+    def _there(self) -> str:
+        """The condition of a row that is a chunk."""
+        filled = (f"c.{_name(c.name)} IS NOT NULL" for c in (self._vector, self._key))
+        part = ["c.collection_id = %(part)s::uuid"] if self._table.part else []
+        return " AND ".join((*filled, *part))
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {"part": self._table.part} if self._table.part else {}
+
+    @property
+    def _selected(self) -> str:
+        """All fields of a row: JSON of the columns, then each column of JSON."""
+        pairs = [f"{_text(f)}, c.{_name(c)}" for f, c in self._plain.items()]
+        parts = (pairs[at : at + FIELDS_AT_ONCE] for at in range(0, len(pairs), FIELDS_AT_ONCE))
+        plain = " || ".join(f"jsonb_build_object({', '.join(part)})" for part in parts)
+        plain = plain or "'{}'::jsonb"
+        return ", ".join((plain, *(f"c.{_name(name)}" for name in self._json)))
+
+    @staticmethod
+    def _fields(plain: Mapping[str, Any], *inside: object) -> dict[str, Any]:
+        """The fields of a row. A column comes before a field in JSON of the same name."""
+        found: dict[str, Any] = {}
+        for own in inside:
+            found |= own if isinstance(own, dict) else {}
+        return {k: v for k, v in (found | dict(plain)).items() if k not in INSIDES}
+
+    @cached_property
+    def _dimension(self) -> int:
+        if self._vector.size > 0:
+            return self._vector.size
+        query = f"SELECT vector_dims(c.{_name(self._vector.name)}) FROM {self._table.sql} c "
+        found = self._store.read(f"{query} WHERE {self._there} LIMIT 1", self._given)
+        return int(found[0][0]) if found else 0
+
+    def _entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
+        for i, *own in self._get(ids, self._selected):
+            yield i, metadata.to_entry(i, self._fields(*own))
+
+    def _get(self, ids: Sequence[str] | None, fields: str) -> Iterable[tuple[Any, ...]]:
+        """The id and these fields of each of these chunks that is known, or of all."""
+        given, condition = dict(self._given), self._there
+        if ids is not None:
+            held, keys = self._with(ids)
+            condition, given = f"{condition} AND {held}", given | {"ids": keys}
+        key = f"c.{_name(self._key.name)}::text"
+        query = f"SELECT {key}, {fields} FROM {self._table.sql} c WHERE {condition}"
+        return cast(Iterable[tuple[Any, ...]], self._store.read(query, given))
+
+    def _with(self, ids: Sequence[str]) -> tuple[str, list[str]]:
+        """The condition that a row has one of these ids, and the ids, as far as a row can have
+        them."""
+        name, kind = f"c.{_name(self._key.name)}", self._key.type
+        if kind in ("int2", "int4", "int8"):
+            most = 2 ** (8 * int(kind[3:]) - 1)
+            return f"{name} = ANY(%(ids)s::{kind}[])", [
+                i for i in ids if re.fullmatch(r"0|-?[1-9]\d{0,18}", i) and -most <= int(i) < most
+            ]
+        if kind == "uuid":
+            return f"{name} = ANY(%(ids)s::uuid[])", [i for i in ids if _is_uuid(i)]
+        text = name if kind in TEXT_TYPES else f"{name}::text"
+        return f"{text} = ANY(%(ids)s::text[])", rows.holdable(ids)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _name(name: str) -> str:
+    """A column's name in SQL with parameters."""
+    return '"' + name.replace('"', '""').replace("%", "%%") + '"'
+
+
+def _text(text: str) -> str:
+    """A text in SQL with parameters."""
+    return "'" + text.replace("'", "''").replace("%", "%%") + "'"

@@ -1,0 +1,304 @@
+"""Tables with vectors as LangChain, LlamaIndex, Haystack and people make them, opened in place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from test_postgres import another
+
+from ragfilter.cli import main
+from ragfilter.errors import CollectionMissing, InputError, StoreError
+from ragfilter.library.workspace import open_workspace
+from ragfilter.model import UNRESTRICTED, User
+from ragfilter.models.bundled import BUNDLED
+from ragfilter.protocols import Collection, Vectors, Where
+from ragfilter.rules import edits
+from ragfilter.stores import metadata
+from ragfilter.stores.foreign import Opening
+from ragfilter.stores.postgres import collection as collections
+from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres.tables import METRICS, TableStore
+from ragfilter.testing import CHUNKS, QUERY, VECTORS, CollectionTests
+
+RULE = '{"contain":"fire"}'
+TEXTS = ("A troll that is burned stays dead.", "Owls hoot at night.", "A boat carries four.")
+MADE = {
+    # langchain_postgres.PGVector
+    "langchain": """
+        CREATE TABLE langchain_pg_collection (uuid uuid PRIMARY KEY, name varchar UNIQUE,
+            cmetadata json);
+        CREATE TABLE langchain_pg_embedding (id varchar PRIMARY KEY, collection_id uuid
+            REFERENCES langchain_pg_collection (uuid), embedding vector, document varchar,
+            cmetadata jsonb);
+        INSERT INTO langchain_pg_collection VALUES
+            ('6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'my notes'),
+            ('6ba7b811-9dad-11d1-80b4-00c04fd430c8', 'others');
+        INSERT INTO langchain_pg_embedding
+            SELECT key, '6ba7b810-9dad-11d1-80b4-00c04fd430c8', vector, text, fields::jsonb
+            FROM given;
+        INSERT INTO langchain_pg_embedding
+            SELECT 'other', '6ba7b811-9dad-11d1-80b4-00c04fd430c8', vector, text, '{}'
+            FROM given LIMIT 1
+    """,
+    # langchain_postgres.PGVectorStore
+    "langchain_table": """
+        CREATE TABLE langchain_table (langchain_id uuid PRIMARY KEY, content text NOT NULL,
+            embedding vector(384) NOT NULL, title text, langchain_metadata json);
+        INSERT INTO langchain_table
+            SELECT ('6ba7b81' || n || '-9dad-11d1-80b4-00c04fd430c8')::uuid, text, vector,
+            fields::json ->> 'title', fields::json FROM given
+    """,
+    # llama_index.vector_stores.postgres.PGVectorStore
+    "data_notes": """
+        CREATE TABLE data_notes (id bigserial PRIMARY KEY, text varchar NOT NULL, metadata_ json,
+            node_id varchar, embedding vector(384),
+            text_search_tsv tsvector GENERATED ALWAYS AS (to_tsvector('english', text)) STORED);
+        CREATE INDEX ON data_notes USING hnsw (embedding vector_cosine_ops);
+        INSERT INTO data_notes (text, metadata_, node_id, embedding)
+            SELECT text, (fields::jsonb || '{"_node_content": "{}", "_node_type": "x"}')::json,
+            key, vector FROM given
+    """,
+    # haystack_integrations.document_stores.pgvector
+    "haystack_documents": """
+        CREATE TABLE haystack_documents (id varchar(128) PRIMARY KEY, embedding vector(384),
+            content text, blob_data bytea, blob_meta jsonb, blob_mime_type varchar(255),
+            meta jsonb);
+        CREATE INDEX ON haystack_documents USING hnsw (embedding vector_ip_ops);
+        INSERT INTO haystack_documents (id, embedding, content, meta)
+            SELECT key, vector, text, fields::jsonb FROM given;
+        INSERT INTO haystack_documents (id, content) VALUES ('not embedded', 'x')
+    """,
+    "plain": """
+        CREATE TABLE plain ("No." int PRIMARY KEY, "the %% body" text, vec vector(384),
+            title text, clearance int NOT NULL DEFAULT 0, "it's" date DEFAULT '2026-01-02');
+        CREATE INDEX ON plain USING hnsw (vec vector_l2_ops);
+        INSERT INTO plain SELECT n, text, vector, fields::json ->> 'title',
+            coalesce((fields::json ->> 'clearance')::int, 0) FROM given
+    """,
+}
+NAMES = {"langchain": "my notes"}
+SPACES = {
+    "langchain": "cosine", "langchain_table": "cosine", "data_notes": "cosine",
+    "haystack_documents": "ip", "plain": "l2",
+}  # fmt: skip
+
+
+def make(address: str, statements: str, vectors: Vectors) -> None:
+    """A database with one of these tables, filled from what is given."""
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
+        connection.exec_driver_sql(
+            "CREATE TEMP TABLE given (n int, key text, text text, vector vector, fields text)"
+        )
+        fields = ({"title": "Trolls", "author": "x"}, {"title": "Owls"}, {"clearance": 4})
+        for n, (text, vector, own) in enumerate(zip(TEXTS, vectors, fields, strict=True)):
+            connection.exec_driver_sql(
+                "INSERT INTO given VALUES (%s, %s, %s, %s::vector, %s)",
+                (n, f"c{n}", text, rows.written(vector), json.dumps(own)),
+            )
+        for statement in statements.split(";"):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def vectors() -> Any:
+    from ragfilter.models.bundled import BundledEmbedder
+
+    return BundledEmbedder().embed([*TEXTS, "How do I kill a troll?"])
+
+
+@pytest.fixture(params=MADE)
+def made(request: pytest.FixtureRequest, address: str, vectors: Any) -> tuple[str, str]:
+    """The name and the address of a table."""
+    kind = request.param
+    make(address, MADE[kind], vectors[:3])
+    return NAMES.get(kind, kind), address
+
+
+def key_of(name: str, n: int) -> str:
+    """The id of a row."""
+    return {
+        "plain": f"{n}", "langchain_table": f"6ba7b81{n}-9dad-11d1-80b4-00c04fd430c8",
+    }.get(name, f"c{n}")  # fmt: skip
+
+
+@pytest.mark.model
+def test_a_table_of_each_kind_is_asked_as_it_is(
+    made: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: Any
+) -> None:
+    name, address = made
+    for variable, value in sa.make_url(address).translate_connect_args().items():
+        monkeypatch.setenv(f"PG{variable.upper()}", str(value))
+    place = sa.make_url(address).set(password=None).render_as_string(hide_password=False)
+    with open_workspace(tmp_path / "ws") as bench:
+        found = bench.stores.open(name, Opening(place, BUNDLED), bench.load_embedder)
+        assert [each.good for each in found] == [True, True, True, True, False, True]
+        theirs = bench.collection(name)
+        kind = "langchain" if name == "my notes" else name
+        assert (theirs.space, theirs.count()) == (SPACES[kind], 3)
+        result = bench[name].search("How do I kill a troll?", "adaptive-gap")
+        first = result.kept[0].chunk
+        assert (first.id, first.title, first.text) == (key_of(name, 0), "Trolls", TEXTS[0])
+        own = {"it's": "2026-01-02"} if name == "plain" else {"author": "x"}
+        assert dict(first.metadata).items() >= own.items()
+        assert "_node_content" not in first.metadata
+        # Clearance fails closed here too.
+        kept = bench[name].search("How many people fit into a boat?", "full")
+        assert key_of(name, 2) not in [hit.id for hit in kept]
+        # Distances are those of the space.
+        exact = {
+            "l2": float(np.sum((vectors[0] - vectors[3]) ** 2)),
+            "cosine": 1 - float(vectors[0] @ vectors[3]),
+            "ip": 1 - float(vectors[0] @ vectors[3]),
+        }
+        for metric in METRICS:
+            asked = bench.stores.at(place).opened(name, {}, metric)  # type: ignore[union-attr]
+            ((nearest, distance), *_) = asked.nearest(vectors[3], 2)
+            assert nearest == key_of(name, 0)
+            assert distance == pytest.approx(exact[metric], abs=1e-5)
+        # Nothing is written unless that is allowed; then rules are.
+        save = {"chunk_id": first.id, "rule": RULE, "expected": None, "who": "me"}
+        with pytest.raises(StoreError, match="open read-only"):
+            edits.save(theirs, bench.journal, **save)  # type: ignore[arg-type]
+        opening = Opening(place, BUNDLED, writable=True)
+        bench.stores.open(name, opening, bench.load_embedder)
+        if name == "plain":
+            with pytest.raises(StoreError, match="no column for rules"):
+                edits.save(theirs, bench.journal, **save)  # type: ignore[arg-type]
+            return
+        edits.save(theirs, bench.journal, **save)  # type: ignore[arg-type]
+        assert bench.collection(name).rules([first.id, "x", "99"]) == {first.id: RULE}
+        assert bench.collection(name).entries()[first.id].rule == RULE
+        edits.save(theirs, bench.journal, **{**save, "rule": None, "expected": RULE})  # type: ignore[arg-type]
+        assert bench.collection(name).chunks([first.id])[first.id] == first
+
+
+class TestTable(CollectionTests):
+    """The contract, over a table with fields in columns and in JSON."""
+
+    @pytest.fixture(params=["rows", "index"])
+    def collection(
+        self, filled: TableStore, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    ) -> Collection:
+        if request.param == "index":
+            monkeypatch.setattr(collections, "FEW", 3)
+        return filled.opened("theirs", {}, "l2")
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: str) -> Iterator[TableStore]:
+    """A table with the chunks of the contract."""
+    address = another(postgres, "tables")
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE EXTENSION vector")
+        connection.exec_driver_sql(
+            f"CREATE TABLE theirs (id text PRIMARY KEY, text text, source text, department text, "
+            f"v vector({len(QUERY)}), meta jsonb)"
+        )
+        connection.exec_driver_sql("CREATE INDEX ON theirs USING hnsw (v vector_l2_ops)")
+        for chunk, vector in zip(CHUNKS, VECTORS, strict=True):
+            own = metadata.to_metadata(chunk)
+            values = (
+                chunk.id, chunk.text, own.pop("source", ""), own.pop("department"),
+                rows.written(vector), json.dumps(own),
+            )  # fmt: skip
+            connection.exec_driver_sql("INSERT INTO theirs VALUES (%s, %s, %s, %s, %s, %s)", values)
+    engine.dispose()
+    store = TableStore(address)
+    yield store
+    store.close()
+
+
+def changed(address: str, statement: str) -> None:
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+SMALL = """
+CREATE TABLE theirs (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), body text, note text,
+    v vector(2), w vector(2), clearance int DEFAULT 0, meta json);
+INSERT INTO theirs (body, note, v, w, meta) VALUES ('a body', 'a note', '[1,0]', '[0,1]',
+    '{"title": "A"}')
+"""
+
+
+def test_columns_are_those_that_are_named(address: str) -> None:
+    make(address, SMALL, np.eye(3, dtype=np.float32))
+    store = TableStore(address)
+    asked = {"text": "body", "title": "note", "embedding": "w", "id": "note"}
+    (chunk,) = store.opened("theirs", asked, "").chunks(["a note"]).values()
+    assert (chunk.id, chunk.text, chunk.title) == ("a note", "a body", "a note")
+    assert chunk.metadata.keys() == {"id"}
+    assert store.opened("theirs", asked, "").vectors(["a note"]).tolist() == [[0.0, 1.0]]
+    for columns, metric, said in (
+        ({"text": "nothing"}, "", "no column 'nothing'"),
+        ({"embedding": "body"}, "", "holds no vectors, but text"),
+        ({}, "hamming", "is no distance"),
+    ):
+        with pytest.raises(InputError, match=said):
+            store.opened("theirs", columns, metric)
+    with pytest.raises(CollectionMissing, match="no table 'mine'") as error:
+        store.collection("mine")
+    assert error.value.remedy == "There are: theirs."
+    store.close()
+
+
+def test_a_clearance_that_others_raise_hides_its_chunk_at_once(address: str) -> None:
+    make(address, SMALL, np.eye(3, dtype=np.float32))
+    store = TableStore(address)
+    theirs = store.collection("theirs")
+    everybody = Where(User())
+    assert len(theirs.nearest(np.array([1, 0]), 9, where=everybody)) == 1
+    for value in ("2", "NULL", "-1"):
+        changed(address, f"UPDATE theirs SET clearance = {value}")
+        assert theirs.nearest(np.array([1, 0]), 9, where=everybody) == []
+        assert len(theirs.nearest(np.array([1, 0]), 9, where=Where(UNRESTRICTED))) == 1
+    store.close()
+
+
+def test_what_others_write_is_seen(address: str) -> None:
+    make(address, SMALL, np.eye(3, dtype=np.float32))
+    store = TableStore(address)
+    theirs = store.collection("theirs")
+    before, known = theirs.version, theirs.entries()
+    changed(address, "INSERT INTO theirs (body, v) VALUES ('b', '[0,1]')")
+    assert theirs.version != before
+    assert len(theirs.entries()) == len(known) + 1
+    store.close()
+
+
+@pytest.mark.model
+def test_a_table_in_the_workspaces_own_database_is_opened_by_its_name(
+    address: str, vectors: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(address, MADE["plain"], vectors[:3])
+    monkeypatch.setenv("RAGFILTER_WORKSPACE", address)
+    command = ["collections", "open", "plain", "--model", BUNDLED, "--column", "text=the % body"]
+    assert main(command) == 0
+    assert "plain is open" in capsys.readouterr().out
+    assert main(["query", "troll", "-c", "plain", "-p", "adaptive-gap"]) == 0
+    assert "Trolls" in capsys.readouterr().out
+    assert main(["collections", "--json"]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)] == ["plain"]
+
+
+def test_a_password_is_never_kept(tmp_path: Path) -> None:
+    places = (
+        "postgresql://me:hush@host/db", "postgresql://host/db?password=hush", "postgresql://h/us@h",
+    )  # fmt: skip
+    with open_workspace(tmp_path / "ws") as bench:
+        for place in places:
+            with pytest.raises(InputError, match="comes with a password") as error:
+                bench.stores.open("t", Opening(place, BUNDLED), bench.load_embedder)
+            assert "hush" not in str(error.value)
