@@ -1,9 +1,10 @@
 """The shape of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
 
-`values` are the values of the hits, pinned ones first; lower is better. `background` is the value
-of chunks that have nothing to do with the query. A strategy returns how many it would keep. Then
-`layers.cutoff.cut` applies min_results, max_results and the pins. A step between two pinned values,
-or a step down, is never a cliff.
+`values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better. A
+pin may lie anywhere: `rising` flattens pins for strategies that look at the curve. `background` is
+the value of chunks that have nothing to do with the query. A strategy returns how many it would
+keep. Then `layers.cutoff.cut` applies min_results, max_results and the pins. A step between two
+pinned values, or a step down, is never a cliff.
 """
 
 from __future__ import annotations
