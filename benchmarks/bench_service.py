@@ -34,7 +34,7 @@ from fastapi import FastAPI
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace, open_workspace
 from ragfilter.service.app import Serving, make_app
-from ragfilter.service.tokens import Caller
+from ragfilter.service.gate import Caller
 from ragfilter.settings.config import Given, of_profile
 
 K = 15
@@ -44,7 +44,7 @@ FULL = of_profile("full", Given("here", {"quality.reranker": "none"}))
 def plain(bench: OpenWorkspace, name: str) -> FastAPI:
     """An application that only searches, as one would write it."""
     app = FastAPI()
-    collection, embedder = bench.collection(name), bench.embedder_of(name)
+    collection, embedder = bench.collection(name), bench.recorded_embedder(name)
 
     @app.post("/search")
     def search(asked: dict[str, str]) -> dict[str, Any]:

@@ -230,8 +230,8 @@ class Pool:
     expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
-    `embedder` names the embedding model, where it is known. `ordered`: the rerank scores are of no
-    known scale, so that they only give an order.
+    `embedder` names the embedding model, where it is known. `scores_are_ranks`: the rerank
+    scores have no known scale, so they only give an order.
     `source_pattern` is the one that the search was limited to. `exhaustive` says that the pool
     holds all chunks that the user may see. `incomplete` says why the collection itself may lack
     chunks, and is empty if it is whole. `warnings` say what looked wrong in scores and documents
@@ -249,7 +249,7 @@ class Pool:
     references: tuple[Chunk, ...] = field(default=(), repr=False)
     failures: tuple[Failure, ...] = ()
     reranker: str = ""
-    ordered: bool = False
+    scores_are_ranks: bool = False
     embedder: str = ""
     source_pattern: str = ""
     exhaustive: bool = False
@@ -260,7 +260,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class Need:
     """Something a layer lacks. The page offers it as a button; library and command line get it."""
 
     kind: PendingKind
@@ -269,7 +269,7 @@ class Pending:
     why: str
 
 
-def undecided(needs: Iterable[Pending]) -> bool:
+def undecided(needs: Iterable[Need]) -> bool:
     """Whether what is lacking may change which chunks are kept. What sentences contribute only
     changes what of them is sent."""
     return any(need.kind != "prune" for need in needs)
@@ -326,8 +326,8 @@ class Cut:
 
     `kept` counts the values that stay; `cliff_after_rank` and `gap` name the winning cliff, `limit`
     the absolute line (fallback) where that decided. Ranks are 1-based places in the cut list.
-    `raised` says why more stay than the strategy wished: "at least 5", "2 pinned"; `wished` is how
-    many that were.
+    `raised` says why more stay than the `strategy_kept` that the strategy chose: "at least 5",
+    "2 pinned".
     """
 
     strategy: str
@@ -338,7 +338,7 @@ class Cut:
     gap: float | None = None
     limit: float | None = None
     raised: str = ""
-    wished: int | None = None
+    strategy_kept: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +358,7 @@ class CutoffDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ExpandedChunk:
     """A chunk that an expansion brought in: from which root, named by `via`, after `step` steps."""
 
     chunk_id: str
@@ -372,11 +372,11 @@ class JudgeDetail:
     """The judgement that was obeyed or failed, and what its expansions brought in, in order."""
 
     judgement: Judgement
-    brought: tuple[Brought, ...] = ()
+    brought: tuple[ExpandedChunk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class WidthCheck:
     """The first `width` hits: how many of them are good, and the best similarity."""
 
     width: int
@@ -389,7 +389,7 @@ class Widening:
     """The widths that the quality layer tried, increasing until one had a good hit."""
 
     threshold: float
-    widths: tuple[Width, ...]
+    widths: tuple[WidthCheck, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +451,7 @@ class PoolResult:
     hits: tuple[Hit, ...]
     kept: tuple[Hit, ...]
     traces: tuple[LayerTrace, ...]
-    needs: tuple[Pending, ...] = ()
+    needs: tuple[Need, ...] = ()
     status: Status = "ok"
     message: str = ""
     user: User = PUBLIC

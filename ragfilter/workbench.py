@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from ragfilter.engine.search import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
 from ragfilter.protocols import Pruner, Reranker, Texts
@@ -69,7 +69,7 @@ class Workbench:
     embedder: NamedEmbedder
     chat: OpenAIChat | None
     _closing: ExitStack
-    judgements: Judgements = field(default_factory=Judgements)
+    judgements: JudgementCache = field(default_factory=JudgementCache)
     texts: Texts | None = None
     _made: dict[object, Any] = field(default_factory=dict)
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Workbench:
                 embedder=make_embedder(deployment.embedding_model, deployment, closing),
                 chat=chat,
                 _closing=closing.pop_all(),
-                judgements=Judgements(texts=texts, endpoint=endpoint),
+                judgements=JudgementCache(texts=texts, endpoint=endpoint),
                 texts=texts,
             )
         try:
@@ -191,18 +191,18 @@ class Workbench:
 
         return self.once(Stores, partial(Stores, self.workspace), close=True)
 
-    def embedder_of(self, name: str) -> NamedEmbedder:
+    def recorded_embedder(self, name: str) -> NamedEmbedder:
         """The embedding model for a collection: the one it was opened or made with. A model that
         the environment names belongs to all collections but foreign ones. Raises StoreError."""
         if self.deployment.embedding_model:
-            return self.embedder_called(self.stores.opening(name).embedder)
-        return self.embedder_called(self.stores.embedder(name))
+            return self.load_embedder(self.stores.opening(name).embedder)
+        return self.load_embedder(self.stores.embedder(name))
 
-    def embedder_for(self, collection: StoredCollection) -> NamedEmbedder:
+    def query_embedder(self, collection: StoredCollection) -> NamedEmbedder:
         """The embedding model with which a collection is queried. Raises StoreError if nothing says
         that it made the vectors of a foreign one: another returns meaningless results."""
         name = collection.name
-        embedder = self.embedder_of(name)
+        embedder = self.recorded_embedder(name)
         if collection.ours or self.stores.opening(name).embedder:
             return embedder
         if self.stores.hint(name) != embedder.name:
@@ -213,7 +213,7 @@ class Workbench:
             )
         return embedder
 
-    def embedder_called(self, model: str) -> NamedEmbedder:
+    def load_embedder(self, model: str) -> NamedEmbedder:
         """An embedding model by name or path, made once; the workspace's where `model` is empty."""
         if model in ("", self.embedder.name):
             return self.embedder
@@ -226,7 +226,7 @@ class Workbench:
         Raises CollectionMissing, and StoreError if another model made its vectors.
         """
         try:
-            embedder = self.embedder_of(name).name
+            embedder = self.recorded_embedder(name).name
             return self.stores.of(name).collection(name, embedder=embedder)
         except CollectionMissing:
             names = [info.name for info in self.collections()]
@@ -287,7 +287,7 @@ class Workbench:
         collection = self.collection(name)
         return Backends(
             collection,
-            self.embedder_for(collection),
+            self.query_embedder(collection),
             self.reranker,
             self.chat,
             self.judgements,

@@ -8,7 +8,8 @@ from ragfilter.ui.kit.help import TERMS
 
 HEAD = """# Glossary
 
-Made from `ragfilter/ui/kit/help.py` by `python -m scripts.glossary`. The page has the same words.
+Made from `ragfilter/ui/kit/help.py` by `python -m scripts.glossary > docs/glossary.md`. The page
+has the same words.
 
 | word | meaning |
 | --- | --- |

@@ -40,7 +40,7 @@ class Large:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._collection, name)
 
-    def at_once(self) -> Large:
+    def snapshot(self) -> Large:
         return self
 
     def catalogue(self) -> None:

@@ -25,7 +25,7 @@ from waiting import PATIENT_MS, PROCESS_S
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import UNFINISHED, Answer, Answers, Prices
 from ragfilter.cli import main
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
@@ -226,8 +226,8 @@ def test_a_text_that_cannot_be_written_is_in_nobodys_way(kept: Callable[..., Dis
 def test_a_judgement_outlives_the_process_without_its_raw_words(
     kept: Callable[..., DiskCache],
 ) -> None:
-    Judgements(texts=kept(), endpoint="http://one").put(SAID)
-    again = Judgements(texts=kept(), endpoint="http://one")
+    JudgementCache(texts=kept(), endpoint="http://one").put(SAID)
+    again = JudgementCache(texts=kept(), endpoint="http://one")
     assert ("m", "k") in again
     found = again.get("m", "k")
     assert found == SAID
@@ -236,7 +236,7 @@ def test_a_judgement_outlives_the_process_without_its_raw_words(
     for endpoint, model, key in (
         ("http://two", "m", "k"), ("http://one", "n", "k"), ("http://one", "m", "l"),
     ):  # fmt: skip
-        assert Judgements(texts=kept(), endpoint=endpoint).get(model, key) is None
+        assert JudgementCache(texts=kept(), endpoint=endpoint).get(model, key) is None
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_judgement_outlives_the_process_without_its_raw_words(
 def test_what_failed_or_cannot_be_written_is_not_kept(
     kept: Callable[..., DiskCache], changed: dict[str, Any]
 ) -> None:
-    Judgements(texts=kept()).put(replace(SAID, **changed))
+    JudgementCache(texts=kept()).put(replace(SAID, **changed))
     assert kept().size()[0] == 0
 
 
@@ -267,10 +267,10 @@ def test_a_judgement_that_someone_else_wrote_decides_nothing(
     kept: Callable[..., DiskCache], text: str
 ) -> None:
     cache = kept()
-    Judgements(texts=cache).put(SAID)
+    JudgementCache(texts=cache).put(SAID)
     with closing(database(kept)) as other:
         other.execute("UPDATE Cache SET value = ?", (text,))
-    assert Judgements(texts=cache).get("m", "k") is None
+    assert JudgementCache(texts=cache).get("m", "k") is None
 
 
 # -- answers ---------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from waiting import PATIENT_MS
 from ragfilter.cli import access
 from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import ChatModel, Vectors
@@ -61,7 +61,7 @@ class Workbench:
 
     def backends(self, name: str) -> Backends:
         assert name == "small"
-        return Backends(self.line, self.line, None, self.chat, Judgements())
+        return Backends(self.line, self.line, None, self.chat, JudgementCache())
 
     def collection(self, _: str) -> Any:
         return SimpleNamespace(check_not_empty=lambda: None)

@@ -13,6 +13,7 @@ import pytest
 from commands import Cli, write
 
 from ragfilter.cli import main
+from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings.config import load
 
 # Each fits models on every fold.
@@ -140,7 +141,7 @@ def test_tokens_at_a_recall(measured: Cli) -> None:
     assert any(re.match(r"Tuned settings beat|.*shown to beat|The recall of 0.6", x) for x in lines)
     rows = [re.split(r"  +", line) for line in lines]
     rows = [row for row in rows if len(row) == 8 and row[0]]
-    assert len(rows) == 14
+    assert len(rows) == len(STRATEGIES) + 4
     # name, tokens, interval, precision, recall …
     assert all(("(under 0.6)" in row[4]) == (float(row[4].split()[0]) < 0.6) for row in rows)
 

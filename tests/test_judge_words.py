@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
-from ragfilter.model import Brought, Judgement, Outcome
+from ragfilter.model import ExpandedChunk, Judgement, Outcome
 from ragfilter.report import VerdictRow
 from ragfilter.report.verdicts import Forecast
 from ragfilter.settings.schema import Judge
@@ -43,7 +43,7 @@ def test_after_asking(snapshot: SnapshotAssertion) -> None:
         40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27, shortened=12
     )
     assert judge_words.after(stats, Prices(0.15, 0.6)) == [
-        ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("Brought", "13"),
+        ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("ExpandedChunk", "13"),
         ("Fallback", "not used"), ("Time", "118.3 ms"), ("Tokens in + out", "1,500 + 130"),
         # (1500 × 0.15 + 130 × 0.6) / 10⁶
         ("Cost", "0.0003"),
@@ -73,6 +73,6 @@ JUDGEMENT = Judgement(asked=("a", "b", "odd"), left_out=("c",), unreadable=("odd
     ],
 )
 def test_the_verdict_in_a_word(chunk: str, said: str, outcome: Outcome, word: str) -> None:
-    by = Brought(chunk, "a", "a", 1) if outcome == "expanded" else None
+    by = ExpandedChunk(chunk, "a", "a", 1) if outcome == "expanded" else None
     row = VerdictRow(chunk, chunk, said, outcome, "", by)
     assert judge_words.verdict(row, JUDGEMENT) == word

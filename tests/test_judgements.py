@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ragfilter.judge.call import MAX_OF_ONE_POOL, Judgements, join_judgements
+from ragfilter.judge.call import MAX_OF_ONE_POOL, JudgementCache, join_judgements
 from ragfilter.model import Judgement, Verdict
 
 SAID = Judgement(
@@ -13,7 +13,7 @@ SAID = Judgement(
 
 
 def test_the_one_unused_for_longest_goes_first() -> None:
-    kept = Judgements(3)
+    kept = JudgementCache(3)
     for name in "abc":
         kept.put(replace(SAID, prompt_key=name))
     kept.get("m", "a")
@@ -23,7 +23,7 @@ def test_the_one_unused_for_longest_goes_first() -> None:
 
 
 def test_the_usual_time_is_the_median_of_the_models_last_calls() -> None:
-    kept = Judgements(2)
+    kept = JudgementCache(2)
     for n, ms in enumerate((100.0, 900.0, 200.0)):
         kept.put(replace(SAID, prompt_key=str(n), ms=ms))
     assert kept.usual_ms("m") == 200.0

@@ -19,7 +19,7 @@ from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import (
     NO_DECISION,
-    Judgements,
+    JudgementCache,
     JudgePrompt,
     candidates,
     prompt,
@@ -335,7 +335,7 @@ def test_without_room_for_a_chunk_nobody_is_asked() -> None:
 
 
 def test_the_same_question_is_asked_once() -> None:
-    chat, remembered = Chat("a -> KEEP\nb -> DISCARD", Usage(300, 12)), Judgements()
+    chat, remembered = Chat("a -> KEEP\nb -> DISCARD", Usage(300, 12)), JudgementCache()
     hits = [hit("a"), hit("b")]
     first = ask("why?", hits, chat, Judge(), "l2", remembered=remembered)
     again = ask("why?", hits, chat, Judge(), "l2", remembered=remembered)
@@ -347,7 +347,7 @@ def test_the_same_question_is_asked_once() -> None:
 
 
 def test_what_found_no_room_now_is_said_also_of_a_remembered_answer() -> None:
-    chat, remembered = Chat("c0 -> KEEP"), Judgements()
+    chat, remembered = Chat("c0 -> KEEP"), JudgementCache()
     hits = [hit(f"c{n}", text="x" * 300) for n in range(200)]
     few = len(prompt("why?", hits, Judge(), "l2").asked)
     ask("why?", hits[:few], chat, Judge(), "l2", remembered=remembered)

@@ -26,7 +26,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, ModelError
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import base, cutoff
 from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, PoolResult, Space, User
@@ -112,7 +112,7 @@ class Ports:
             yield Delta(f"{chunk_id} -> {self.says.choice(ACTIONS)}\n")
 
     def backends(self) -> Backends:
-        return Backends(self, self, lambda _: self, self, Judgements())
+        return Backends(self, self, lambda _: self, self, JudgementCache())
 
 
 def as_dict(chunk: Chunk) -> dict[str, Any]:

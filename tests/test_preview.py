@@ -14,7 +14,7 @@ from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report.verdicts import forecast, preview_expansion
@@ -48,7 +48,7 @@ class World(MemoryCollection):
         self.messages.append(messages)
         yield Delta(self.said)
 
-    def backends(self, judgements: Judgements | None = None) -> Backends:
+    def backends(self, judgements: JudgementCache | None = None) -> Backends:
         return Backends(self, self, None, self, judgements)
 
 
@@ -151,7 +151,7 @@ def test_what_finds_no_room_is_told_before() -> None:
 
 
 def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
-    world, judgements = World(*CHUNKS, said="root -> KEEP"), Judgements()
+    world, judgements = World(*CHUNKS, said="root -> KEEP"), JudgementCache()
     result = waiting(world)
     before = forecast(result, model="world", judgements=judgements)
     assert before is not None

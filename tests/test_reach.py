@@ -54,7 +54,7 @@ class Watched:
     fetched: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "at_once":
+        if name == "snapshot":
             raise AttributeError(name)
         return getattr(self.there, name)
 

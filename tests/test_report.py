@@ -105,7 +105,7 @@ def decision(layer: LayerName, outcome: Outcome) -> Decision:
         # Cut, then brought back by an expansion: it stays, so the expansion explains it.
         ([("cutoff", "dropped"), ("judge", "expanded"), ("context", "kept")], True,
          "judge expanded"),
-        # Brought in, but there was no room.
+        # ExpandedChunk in, but there was no room.
         ([("judge", "expanded"), ("context", "dropped")], False, "context dropped"),
     ],
 )  # fmt: skip

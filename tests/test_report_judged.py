@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter import report
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
-from ragfilter.model import Brought, Chunk, Hit, Judgement, Pool, PoolResult, User, Verdict
+from ragfilter.model import Chunk, ExpandedChunk, Hit, Judgement, Pool, PoolResult, User, Verdict
 from ragfilter.settings.schema import Settings
 
 ON = {"judge.enabled": True, "cutoff.enabled": False}
@@ -147,7 +147,7 @@ def test_verdict_and_expansion_of_every_chunk() -> None:
     }
     assert (rows["a"].title, rows["a"].reason) == ("A", "the judge said EXPAND_1")
     assert rows["a"].brought == ("x", "secret")
-    assert rows["x"].by == Brought("x", "a", "a", 1)
+    assert rows["x"].by == ExpandedChunk("x", "a", "a", 1)
     assert rows["a"].by is None
     outcomes = [row.outcome == "dropped" for row in report.verdict_rows(judged())]
     assert outcomes == sorted(outcomes)

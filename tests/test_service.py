@@ -36,9 +36,8 @@ from ragfilter.cli import main
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.app import Serving, make_app
-from ragfilter.service.gate import MAX_BYTES
+from ragfilter.service.gate import MAX_BYTES, Caller, hashed, read_tokens
 from ragfilter.service.problems import Refused
-from ragfilter.service.tokens import Caller, hashed, read_tokens
 from ragfilter.service.work import Work
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment

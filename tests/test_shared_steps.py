@@ -37,7 +37,7 @@ VALUES = st.fixed_dictionaries(
         "retrieval.k": st.sampled_from([3, 15]),
         "retrieval.pool_size": st.sampled_from([50, 60]),
         # A learned strategy needs a calibration.
-        "cutoff.strategy": st.sampled_from([s.name for s in STRATEGIES if s.weigh is None]),
+        "cutoff.strategy": st.sampled_from([s.name for s in STRATEGIES if s.values_of is None]),
         "cutoff.max_results": st.sampled_from([4, 20]),
         "quality.mode": st.sampled_from(["when_poor", "always"]),
         "quality.reranker": st.sampled_from(["none", "late_interaction"]),

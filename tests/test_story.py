@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
-from ragfilter.report.story import Fall, Story, counted, sentences, story
+from ragfilter.report.story import DropGroup, Story, counted, sentences, story
 from ragfilter.settings.schema import Settings
 
 ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
@@ -40,10 +40,10 @@ HITS = (
 
 def test_a_result_is_told_in_three_sentences(snapshot: SnapshotAssertion) -> None:
     told = story(result(*HITS))
-    assert told.falls == (
-        Fall("query_must", "were about another armor class", ("seven", "other")),
-        Fall("query_must", "were for other questions", ("thief",)),
-        Fall("cutoff", "came after the cliff", ("far",), "cutoff.gap_threshold"),
+    assert told.drops == (
+        DropGroup("query_must", "were about another armor class", ("seven", "other")),
+        DropGroup("query_must", "were for other questions", ("thief",)),
+        DropGroup("cutoff", "came after the cliff", ("far",), "cutoff.gap_threshold"),
     )
     # 24 tokens of frame and 100 of text per chunk: four without the filter, two with it.
     assert sentences(told, 2.0, "$") == snapshot
@@ -72,11 +72,11 @@ def test_the_cutoff_s_words_follow_the_strategy_that_cut(
     far = [hit(f"far{n}", 1.0 + n / 100) for n in range(60 if deep else 0)]
     hits = (hit("a", 0.2), hit("b", 0.21), hit("c", 0.22), hit("d", 0.5), hit("e", 0.51), *far)
     made = result(*hits, **{"cutoff.max_results": 70, **settings})
-    assert [fall.words for fall in story(made).falls] == snapshot
+    assert [fall.words for fall in story(made).drops] == snapshot
 
 
-FAR = Fall("cutoff", "came after the cliff", ("a", "b", "c"))
-CLASS = Fall("query_must", "were about another armor class", ("d",))
+FAR = DropGroup("cutoff", "came after the cliff", ("a", "b", "c"))
+CLASS = DropGroup("query_must", "were about another armor class", ("d",))
 
 
 STORIES = [
@@ -84,8 +84,8 @@ STORIES = [
     Story(0, 0, 0, (), 0, 0, 0, "You may see none."),
     Story(1, 1, 0, (), 1, 9, 9),
     Story(9, 2, 0, (), 2, 9, 9),
-    Story(3, 0, 0, (), 3, 9, 0, "Ask.", fell=(FAR,)),
-    Story(6, 1, 0, (), 6, 9, 3, fell=(CLASS, FAR, CLASS, CLASS)),
+    Story(3, 0, 0, (), 3, 9, 0, "Ask.", drops_from_unfiltered=(FAR,)),
+    Story(6, 1, 0, (), 6, 9, 3, drops_from_unfiltered=(CLASS, FAR, CLASS, CLASS)),
     Story(9, 4, 0, (), 2, 9, 18, beyond=2),
     Story(2, 2, 1, (), 1, 9, 1200),
 ]
@@ -121,7 +121,7 @@ def test_what_no_llm_has_judged_yet_says_so(snapshot: SnapshotAssertion) -> None
 )  # fmt: skip
 def test_each_limit_has_its_own_words(settings: dict[str, Any], words: str) -> None:
     told = story(result(*HITS, **{"query_must.enabled": False, **settings}))
-    assert {fall.words for fall in told.falls} == {words}
+    assert {fall.words for fall in told.drops} == {words}
 
 
 def test_every_layer_that_drops_says_why_in_words() -> None:
@@ -148,7 +148,7 @@ def test_all_that_was_found_is_kept_or_fell_once(
     hits = [hit(str(n), d, rule=r) for n, (d, r) in enumerate(sorted(found, key=lambda f: f[0]))]
     made = result(*hits, **{"quality.enabled": quality, "cutoff.enabled": cutoff})
     told = story(made)
-    fell = [i for fall in told.falls for i in fall.ids]
+    fell = [i for fall in told.drops for i in fall.ids]
     assert sorted(fell + [h.id for h in made.kept]) == sorted(h.id for h in made.hits)
     assert told.found == len(hits)
 

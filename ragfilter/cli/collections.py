@@ -111,8 +111,8 @@ def open_(
 
     with access.open_for(data_dir, "collections") as bench:
         opening = Opening(folder, model, writable, columns_of(column or ()), metric)
-        checks = bench.stores.open(name, opening, bench.embedder_called)
-        model = bench.embedder_of(name).name
+        checks = bench.stores.open(name, opening, bench.load_embedder)
+        model = bench.recorded_embedder(name).name
     lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in checks]
     output.emit("\n".join([f"{name} is open, queried with {model}", *lines]) + "\n")
 

@@ -58,7 +58,7 @@ def rows_document(rows: pd.DataFrame, prices: Prices | None) -> list[dict[str, A
     null without prices."""
     return [
         {"name": row["variant"], "group": row["group"], "about": row["about"]}
-        | {named(each): interval_document(interval_of(row, each)) for each in frame.FIGURES}
+        | {named(each): interval_document(interval_of(row, each)) for each in frame.MEANS}
         | {"cost": interval_document(frame.cost(row, prices) if prices else None)}
         | {name: _json(row[name]) for name in COUNTED if name in row}
         | ({"gain": interval_document(interval_of(row, "gain"))} if "gain" in row else {})
@@ -118,7 +118,7 @@ def questions_document(questions: pd.DataFrame) -> list[dict[str, Any]]:
     names = ("id", "query", "relevant", "lost", "gain")
     return [
         {name: row[name] for name in names}
-        | {named(each): float(row[each]) for each in frame.FIGURES}
+        | {named(each): float(row[each]) for each in frame.MEANS}
         for row in cells(questions)
     ]
 

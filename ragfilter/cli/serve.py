@@ -124,7 +124,7 @@ def serve(
     from ragfilter.library.tracing import exported
     from ragfilter.library.workspace import OpenWorkspace
     from ragfilter.service.app import Serving, make_app
-    from ragfilter.service.tokens import Caller, read_tokens
+    from ragfilter.service.gate import Caller, read_tokens
     from ragfilter.workbench import read_deployment
 
     loaded, _ = filtering.load()
@@ -176,7 +176,7 @@ def token(
 
     Standard error shows the token, once. The file has only its hash: append it with >>.
     """
-    from ragfilter.service.tokens import hashed, new_token
+    from ragfilter.service.gate import hashed, new_token
 
     made = new_token()
     entry = {"name": name, "sha256": hashed(made), "level": level, "departments": department or []}

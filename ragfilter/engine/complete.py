@@ -27,7 +27,7 @@ from ragfilter.model import (
     Failure,
     Hit,
     Judgement,
-    Pending,
+    Need,
     PendingKind,
     Pool,
     PoolResult,
@@ -76,7 +76,7 @@ def complete_all(
 
 def complete(
     pool: Pool,
-    needs: Sequence[Pending],
+    needs: Sequence[Need],
     settings: Settings,
     backends: Backends,
     user: User | None = None,
@@ -93,19 +93,21 @@ def complete(
         if need.kind == "rerank":
             pool = _rerank(pool, need, settings, backends)
         elif need.kind == "prune":
-            pool = pool if backends.pruner is None else _contributed(pool, need, backends.pruner)
+            pool = (
+                pool if backends.pruner is None else _add_contributions(pool, need, backends.pruner)
+            )
         elif backends.chat is not None:
             ready = question(_hits(pool, need), pool, settings, user)
             judgement = call.ask(
                 ready, backends.chat, settings.judge, remembered=backends.judgements
             )
-            pool = _judged(pool, judgement, settings, backends, user, push_down=push_down)
+            pool = _add_judgement(pool, judgement, settings, backends, user, push_down=push_down)
     return pool
 
 
 def look_up(
     pool: Pool,
-    needs: Sequence[Pending],
+    needs: Sequence[Need],
     settings: Settings,
     backends: Backends,
     user: User | None = None,
@@ -118,7 +120,7 @@ def look_up(
             ready = question(_hits(pool, need), pool, settings, user)
             judgement = call.look_up(ready, backends.chat, backends.judgements)
             if judgement is not None:
-                pool = _judged(pool, judgement, settings, backends, user)
+                pool = _add_judgement(pool, judgement, settings, backends, user)
     return pool
 
 
@@ -129,7 +131,7 @@ def forget_failures(pool: Pool, kind: PendingKind) -> Pool:
     return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
 
 
-def _pruned(mine: Pool, theirs: Pool) -> Pool:
+def _with_contributions(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with what only `theirs` knows of the contributions of sentences."""
     known = {hit.id: hit.contributions for hit in theirs.hits if hit.contributions is not None}
     hits = tuple(
@@ -149,14 +151,14 @@ def _forget_failure(pool: Pool, reranker: str) -> Pool:
 def join_pools(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
     return replace(
-        _pruned(_scored(mine, theirs), theirs),
+        _with_contributions(_with_scores(mine, theirs), theirs),
         judgements=judgements.join_judgements(theirs.judgements, mine.judgements),
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
     )
 
 
-def _scored(mine: Pool, theirs: Pool) -> Pool:
+def _with_scores(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with the scores that its reranker gave only in `theirs`; they end its failure."""
     if mine.reranker not in ("", theirs.reranker):
         return mine
@@ -168,7 +170,9 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
         replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
         for hit in mine.hits
     )
-    scored = replace(mine, hits=hits, reranker=theirs.reranker, ordered=theirs.ordered)
+    scored = replace(
+        mine, hits=hits, reranker=theirs.reranker, scores_are_ranks=theirs.scores_are_ranks
+    )
     return _forget_failure(scored, theirs.reranker)
 
 
@@ -185,7 +189,7 @@ def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chun
     return collection.chunks(list(ids)) if catalogue is None else catalogue
 
 
-def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -> Pool:
+def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> Pool:
     key = reranker_key(settings.quality)
     if pool.reranker != key:
         # Scores of another reranker mean something else.
@@ -206,10 +210,10 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
     hits = tuple(
         replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
     )
-    return replace(pool, hits=hits, reranker=key, ordered=ordered)
+    return replace(pool, hits=hits, reranker=key, scores_are_ranks=ordered)
 
 
-def _contributed(pool: Pool, need: Pending, pruner: Pruner) -> Pool:
+def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
     """The pool with what the pieces of the needed chunks contribute."""
     hits = {hit.id: hit for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
     texts = {i: hit.chunk.text for i, hit in hits.items()}
@@ -280,12 +284,12 @@ def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool
     return [1 - places[score] / len(places) for score in raw], True
 
 
-def _hits(pool: Pool, need: Pending) -> list[Hit]:
+def _hits(pool: Pool, need: Need) -> list[Hit]:
     by_id = {hit.id: hit for hit in pool.hits}
     return [by_id[i] for i in need.chunk_ids if i in by_id]
 
 
-def _judged(
+def _add_judgement(
     pool: Pool,
     judgement: Judgement,
     settings: Settings,

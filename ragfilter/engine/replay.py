@@ -15,7 +15,7 @@ from ragfilter.layers import clearance
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import Chunk, Hit, LayerTrace, Pending, Pool, PoolResult, Status, User
+from ragfilter.model import Chunk, Hit, LayerTrace, Need, Pool, PoolResult, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
@@ -62,7 +62,7 @@ def replay(
     )
     seen = dict(entered)
     traces: list[LayerTrace] = []
-    needs: list[Pending] = []
+    needs: list[Need] = []
     status: Status = "ok"
     message = ""
     for layer in LAYERS:
@@ -122,9 +122,9 @@ def replay(
 
 def keep(
     layers: Iterable[LayerSpec], hits: tuple[Hit, ...], inputs: LayerInput
-) -> tuple[tuple[Hit, ...], tuple[Pending, ...]]:
+) -> tuple[tuple[Hit, ...], tuple[Need, ...]]:
     """What `layers` keep of `hits`, one after the other, and what they lacked."""
-    needs: list[Pending] = []
+    needs: list[Need] = []
     for layer in layers:
         step = layer.apply(hits, inputs)
         hits, inputs = step.hits, inputs.after(step)

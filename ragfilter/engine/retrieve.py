@@ -123,7 +123,7 @@ def _gather(
     if not query.strip():
         raise InputError("The query is empty.", remedy="Pass a question.")
     started = perf_counter()
-    backends = backends.at_once()
+    backends = backends.snapshot()
     collection, incomplete = backends.collection, backends.incomplete
     user = viewer(user, settings)
     settings = with_clearance(settings, user)
@@ -138,7 +138,7 @@ def _gather(
     search = _open(collection, catalogue, settings, user)
 
     # 2. Embed the query and the sides of a comparison in one call: several calls take longer.
-    sides, surely = _sides(query, settings, wide=wide)
+    sides, is_certain = _sides(query, settings, wide=wide)
     vectors = backends.embedder.embed([query, *sides])
 
     # 3. Search until enough chunks pass clearance and rules: only those reach the other layers.
@@ -149,10 +149,10 @@ def _gather(
     passes = _clean_test(settings, user, search.known, rules, wide=far)
     reach = _reach_of(settings, user, catalogue, wide=far)
     findings = _search(vectors[0], reach, search, passes)
-    all_hidden = search.pushed and not findings.pairs
+    all_hidden = search.push_down and not findings.pairs
     if all_hidden:
         # Search again without clearance, and without texts, to say which level it takes.
-        search = replace(search, pushed=False)
+        search = replace(search, push_down=False)
         findings = _search(vectors[0], reach, search, passes)
     exhaustive = _is_whole([i for i, _ in findings.pairs], catalogue, search)
 
@@ -165,7 +165,7 @@ def _gather(
         for name, vector in zip(sides, vectors[1:], strict=True)
     ]
     findings.searches += len(entities)
-    if not surely:
+    if not is_certain:
         entities = _titled(entities, collection, user)
     _add_sides(findings, entities, vectors[0], search)
 
@@ -206,8 +206,8 @@ def _open(
     and chunks become known as they are found."""
     if catalogue is None:
         learned: dict[str, Chunk] = {}
-        pushed = not user.unrestricted
-        return Search(collection, learned, user, pushed=pushed, learned=learned)
+        push_down = not user.unrestricted
+        return Search(collection, learned, user, push_down=push_down, learned=learned)
     files = _only_sources(settings, user, collection.name, catalogue)
     return Search(collection, catalogue, user, files, share=catalogue.share(user))
 

@@ -1,7 +1,7 @@
 """Search a collection: with which store and models (`Backends`), as which user (`Search`), and in
 which files (`matcher`).
 
-A search finds what it would if the collection held only what the user may see. Without `pushed`,
+A search finds what it would if the collection held only what the user may see. Without `push_down`,
 hidden chunks stay in the list, for operators. If hidden chunks crowd out visible ones, the store is
 asked for more. So they change neither how many visible chunks are found nor which.
 docs/design.md#replay and #file-filter.
@@ -16,7 +16,7 @@ from fnmatch import translate
 from functools import lru_cache
 from math import ceil
 
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import (
     ChatModel,
@@ -43,8 +43,8 @@ second search costs far more than these results."""
 class Search:
     """Searches of `collection` as `user`, among these `files` only (None: all).
 
-    With `pushed` the user's clearance is part of the store's own filter, and nothing hidden leaves
-    the store. `known` are the chunks by id: all of them, or those in `learned`, to which
+    With `push_down` the user's clearance is part of the store's own filter, and nothing hidden
+    leaves the store. `known` are the chunks by id: all of them, or those in `learned`, to which
     what is found is added. `share` is the fraction of chunks that the user may see.
     """
 
@@ -52,7 +52,7 @@ class Search:
     known: Mapping[str, Chunk]
     user: User
     files: tuple[str, ...] | None = None
-    pushed: bool = False
+    push_down: bool = False
     learned: dict[str, Chunk] | None = None
     share: float = 1.0
 
@@ -64,14 +64,14 @@ class Search:
         return chunk is not None and self.user.sees(chunk)
 
     def nearest(self, vector: Vectors, n: int) -> Pairs:
-        """The `n` nearest that the user may see and, unless `pushed`, what is hidden among them;
+        """The `n` nearest that the user may see and, unless `push_down`, what is hidden among them;
         nearest first."""
         most = WIDER * n
-        first = ceil(SPARE * n / self.share) if 0 < self.share < 1 and not self.pushed else n
+        first = ceil(SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
         more: Pairs = []
         for width in (min(first, most), most):
             more = self._learned(self.collection.nearest(vector, width, where=self._where()))
-            if self.pushed or all(self.seen(i) for i, _ in more):
+            if self.push_down or all(self.seen(i) for i, _ in more):
                 return more[:n]
             places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
             if len(places) >= n:
@@ -94,7 +94,7 @@ class Search:
         return pairs
 
     def _where(self) -> Where | None:
-        if self.pushed:
+        if self.push_down:
             return Where(self.user, self.files)
         return None if self.files is None else Where(sources=self.files)
 
@@ -115,12 +115,12 @@ class Backends:
     embedder: Embedder
     reranker: Callable[[Quality], Reranker] | None = None
     chat: ChatModel | None = None
-    judgements: Judgements | None = None
+    judgements: JudgementCache | None = None
     pruner: Pruner | None = None
 
-    def at_once(self) -> Backends:
+    def snapshot(self) -> Backends:
         """The same, with the collection as it is now: one query need look it up only once."""
-        pin = getattr(self.collection, "at_once", None)
+        pin = getattr(self.collection, "snapshot", None)
         return self if pin is None else replace(self, collection=pin())
 
     @property

@@ -46,7 +46,7 @@ with extra("eval"):
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
-FIGURES = (
+MEANS = (
     "precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms", "unlabelled", "f1_most",
 )  # fmt: skip
 _SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
@@ -102,7 +102,7 @@ def frame(
 
     `by` query: a row for each record, with its counts and figures (NaN without labels). `by`
     variant: a row for each variant that every query has, in order. It has the number of queries,
-    the mean of every one of `FIGURES` and the ends of its interval (``f1``, ``f1_low``,
+    the mean of every one of `MEANS` and the ends of its interval (``f1``, ``f1_low``,
     ``f1_high``; NaN if there are too few queries), the means of costs, the noise reduction and the
     number of fallbacks. With `against`, the name of a variant, it also has the paired comparison
     with that one: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``,

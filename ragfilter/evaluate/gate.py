@@ -33,7 +33,7 @@ from ragfilter.text.titles import query_name
 if TYPE_CHECKING:
     import pandas as pd
 
-FIGURES = ("precision", "recall", "f1", "kept", "lost")
+GATED = ("precision", "recall", "f1", "kept", "lost")
 """The figures that can be limited: means of per-query values over the labelled queries."""
 SHARES = ("precision", "recall", "f1")
 """Those that must not drop."""
@@ -219,7 +219,7 @@ def read(path: Path) -> Baseline:
 
 
 def read_limit(
-    text: str, at: Literal["least", "most"], *, option: str, among: Sequence[str] = FIGURES
+    text: str, at: Literal["least", "most"], *, option: str, among: Sequence[str] = GATED
 ) -> Limit:
     """Parse ``f1=0.6``, given with `option`, as a limit on one of `among`. Raises InputError."""
     figure, sign, number = text.partition("=")

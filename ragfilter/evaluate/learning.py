@@ -24,7 +24,7 @@ from ragfilter.engine.replay import replay, scan_rules
 from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
-from ragfilter.evaluate.metrics import FIGURES, Counts, figures, relevant_of
+from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.calibration import SCORED, Floats, features, probabilities
@@ -352,7 +352,7 @@ def learn_by_fold(
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
     ]
     figures, budget = (
-        {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in FIGURES}
+        {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in SET_FIGURES}
         for way in (0, 1)
     )
     return Lessons(

@@ -15,7 +15,7 @@ from ragfilter.answer.context import cost, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.metrics import FIGURES, relevant_of
+from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
 from ragfilter.evaluate.tune import GRID, RECORD, SHARES, gathering
 from ragfilter.layers.cutoff import cut_of
@@ -296,7 +296,7 @@ def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:
     """The mean of every figure for each setting of `cuts` (first axis: queries)."""
     return {
         name: np.mean([each.by_cut[name][cuts[place]] for place, each in enumerate(ranked)], axis=0)
-        for name in FIGURES
+        for name in SET_FIGURES
     }
 
 

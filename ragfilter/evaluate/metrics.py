@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragfilter.basics.extras import extra
 
 Values = NDArray[np.float64]
-FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")
+SET_FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")
 
 
 class Counts(NamedTuple):
@@ -38,7 +38,7 @@ class Counts(NamedTuple):
 
 
 def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
-    """Every one of `FIGURES`, out of so many `relevant` chunks. `f1_most` is F1 if all chunks
+    """Every one of `SET_FIGURES`, out of so many `relevant` chunks. `f1_most` is F1 if all chunks
     without a label were relevant."""
     kept, found, unlabelled, tokens = (np.asarray(each, dtype=np.float64) for each in counts)
     relevant = np.asarray(relevant)
@@ -46,7 +46,7 @@ def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
     most = _shares(kept, found + unlabelled, relevant + unlabelled)
     f1, f2 = (f_measure(precision, recall, beta) for beta in (1.0, 2.0))
     every = precision, recall, f1, f2, kept, tokens, unlabelled, f_measure(*most, 1.0)
-    return dict(zip(FIGURES, every, strict=True))
+    return dict(zip(SET_FIGURES, every, strict=True))
 
 
 def _shares(kept: Values, found: Values, relevant: Values) -> tuple[Values, Values]:

@@ -20,7 +20,7 @@ from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
 from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import CutoffDetail, Hit, Pending, Pool, PoolResult, User, undecided
+from ragfilter.model import CutoffDetail, Hit, Need, Pool, PoolResult, User, undecided
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import MAX_CHUNKS
 from ragfilter.settings.schema import Cutoff, Settings
@@ -74,13 +74,13 @@ def plan(settings: Sequence[Settings]) -> Plan:
 
 def kept(
     pool: Pool, planned: Plan, user: User | None = None
-) -> Iterator[tuple[tuple[Hit, ...], Sequence[Pending]]]:
+) -> Iterator[tuple[tuple[Hit, ...], Sequence[Need]]]:
     """What `replay` keeps of one pool with each of the planned settings, in this order, and what
     the pool lacks for it."""
     before: dict[int, tuple[CutoffDetail, int]] = {}
     behind: dict[tuple[int, int], PoolResult] = {}
     for base, cutoff in planned:
-        own = strategy(cutoff.strategy).weigh is not None
+        own = strategy(cutoff.strategy).values_of is not None
         if not cutoff.enabled or pool.space == "rank" or own:
             result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
             yield result.kept, result.needs

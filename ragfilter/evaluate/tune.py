@@ -39,7 +39,7 @@ from ragfilter.evaluate.crossval import (
 from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.metrics import FIGURES
+from ragfilter.evaluate.metrics import SET_FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.base import far_end
@@ -100,7 +100,7 @@ def candidates(
             )
         )
         for spec in STRATEGIES
-        if spec.weigh is None
+        if spec.values_of is None
     }
 
 
@@ -470,7 +470,7 @@ def _held_out(
 ) -> Tables:
     """Every figure of each query if the strategy, too, is chosen without its fold. `alone` has the
     figures of each strategy tuned alone."""
-    held_out = {figure: np.zeros(len(folds)) for figure in FIGURES}
+    held_out = {figure: np.zeros(len(folds)) for figure in SET_FIGURES}
     for fold in np.unique(folds):
         out = folds == fold
         rest = {name: {f: t[~out] for f, t in tables.items()} for name, tables in groups.items()}
@@ -504,7 +504,7 @@ def _best(
 
 
 def _means(rows: Tables, target: Target) -> TunedMeans:
-    means = {name: float(rows[name].mean()) for name in FIGURES}
+    means = {name: float(rows[name].mean()) for name in SET_FIGURES}
     each = {
         name: intervals(rows[name][:, None], 0.0, np.inf if name == "tokens" else 1.0)[0]
         for name in CHOSEN_BY

@@ -79,7 +79,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
             )
             for spec in STRATEGIES
             # A learned strategy joins the others once it has been learned.
-            if spec.weigh is None or settings.cutoff.calibration
+            if spec.values_of is None or settings.cutoff.calibration
         ),
         *_profiles(settings),
         *layer_variants(base),
@@ -124,7 +124,7 @@ def unmeasured(rows: Collection[str]) -> str:
     names = [name for name in PROFILES if of_profile(name).judge.enabled]
     note = f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
     for spec in STRATEGIES:
-        if spec.weigh is not None and spec.name not in rows:
+        if spec.values_of is not None and spec.name not in rows:
             note += f" The strategy {spec.name} is measured once Tune has learned it from labels."
     return note
 

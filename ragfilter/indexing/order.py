@@ -134,7 +134,9 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             refused.append(Refusal(error.message, error.remedy))
             watch.refused(refused[-1])
 
-    embedder = bench.embedder_called(order.embedder) if order.embedder else bench.embedder_of(name)
+    embedder = (
+        bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
+    )
     reading = ReadOptions(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )

@@ -190,7 +190,11 @@ def _score(similarity: float) -> str:
 
 
 def ask(
-    ready: JudgePrompt, chat: ChatModel, settings: Judge, *, remembered: Judgements | None = None
+    ready: JudgePrompt,
+    chat: ChatModel,
+    settings: Judge,
+    *,
+    remembered: JudgementCache | None = None,
 ) -> Judgement:
     """Make one call, or none if the same was asked before and the answer is `remembered`. Never
     raises: a failure is in `Judgement.error`."""
@@ -208,7 +212,7 @@ def ask(
     return judgement
 
 
-def look_up(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judgement | None:
+def look_up(ready: JudgePrompt, chat: ChatModel, remembered: JudgementCache) -> Judgement | None:
     """The cached answer of `chat` to this prompt; None if there is none. Makes no call."""
     known = remembered.get(chat.name, ready.key)
     return None if known is None else ready.answered(known)
@@ -294,7 +298,7 @@ MAX_OF_ONE_POOL = 16
 _STORED = TypeAdapter(Judgement)
 
 
-class Judgements:
+class JudgementCache:
     """The last `size` answers used, by (model, `Judgement.prompt_key`); the least recently used
     goes first. `texts` stores the answers of `endpoint` beyond the process."""
 

@@ -15,7 +15,7 @@ from ragfilter.model import (
     Hit,
     LayerName,
     LayerTrace,
-    Pending,
+    Need,
     Pool,
     PoolResult,
     Status,
@@ -124,7 +124,7 @@ class LayerOutput:
 
     hits: tuple[Hit, ...]
     decisions: tuple[Decision, ...] = ()
-    needs: tuple[Pending, ...] = ()
+    needs: tuple[Need, ...] = ()
     detail: Detail = None
     note: str = ""
     status: Status = "ok"

@@ -34,7 +34,7 @@ from ragfilter.text import numbers
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
 LOWERED = "distance minus shared words"
-CHANCE = "1 − probability"
+PROBABILITY = "1 − probability"
 PLACE = "place in the store's order"
 
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
@@ -74,7 +74,7 @@ def cut(
 
 def check_distances(settings: Cutoff) -> None:
     """Raises SettingsError for a strategy that needs more than distances."""
-    if strategy(settings.strategy).weigh is not None:
+    if strategy(settings.strategy).values_of is not None:
         raise SettingsError(
             f"{settings.strategy} needs the hits' texts, not only their distances.",
             remedy="Use it to filter hits, or choose another strategy.",
@@ -95,7 +95,7 @@ def cut_hits(
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """What every strategy makes of the same values, with the current settings. One that lacks a
     background, or has values of its own, is left out."""
-    names = [s.name for s in STRATEGIES if s.weigh is None or s.name == detail.cut.strategy]
+    names = [s.name for s in STRATEGIES if s.values_of is None or s.name == detail.cut.strategy]
     cuts = (
         cut_hits(
             detail.values,
@@ -119,7 +119,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
         raised = f"k = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
         reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
-        return replace(wish, kept=kept, reason=reason, raised=raised, wished=wish.kept)
+        return replace(wish, kept=kept, reason=reason, raised=raised, strategy_kept=wish.kept)
     if kept == examined < n and wish.strategy != "fixed":
         precedence = f" and {over}" if k_wins else ""
         reason = f"{wish.reason}; k = {k} leaves out the other {n - examined}{precedence}"
@@ -151,19 +151,21 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     settings = inputs.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
     free = tuple(hit for hit in hits if hit.id not in inputs.pinned)
-    ordered = inputs.reranked and inputs.pool.ordered
+    ordered = inputs.reranked and inputs.pool.scores_are_ranks
     reranked = inputs.reranked and bool(free) and not ordered
     unscored = ordered or (inputs.pool.space == "rank" and not reranked)
-    weigh = None if unscored else strategy(settings.strategy).weigh
-    chances = None if weigh is None else weigh(pins + free, inputs)
-    unweighed = weigh is not None and chances is None
-    if chances is not None and (not settings.prefix or settings.target not in BETA):
-        chance_of = dict(zip((hit.id for hit in pins + free), chances, strict=True))
-        free = tuple(sorted(free, key=lambda h: order_key(chance_of[h.id], h, settings.target)))
-        chances = tuple(chance_of[hit.id] for hit in pins + free)
+    values_of = None if unscored else strategy(settings.strategy).values_of
+    probabilities = None if values_of is None else values_of(pins + free, inputs)
+    unweighed = values_of is not None and probabilities is None
+    if probabilities is not None and (not settings.prefix or settings.target not in BETA):
+        probability_of = dict(zip((hit.id for hit in pins + free), probabilities, strict=True))
+        free = tuple(
+            sorted(free, key=lambda h: order_key(probability_of[h.id], h, settings.target))
+        )
+        probabilities = tuple(probability_of[hit.id] for hit in pins + free)
     hits = pins + free
-    if chances is not None:
-        name, values = CHANCE, chances
+    if probabilities is not None:
+        name, values = PROBABILITY, probabilities
     elif reranked:
         name, values = RERANK, _scores(pins, free)
     elif ordered:
@@ -174,7 +176,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     stand_in = "fixed" if unscored else "gap" if unweighed else settings.strategy
     applied = settings.model_copy(update={"strategy": stand_in})
     # A probability of 0 is the background of probabilities.
-    background = 1.0 if chances is not None else _background(inputs, reranked=reranked)
+    background = 1.0 if probabilities is not None else _background(inputs, reranked=reranked)
     result = cut_hits(values, applied, pinned=len(pins), background=background)
     if not inputs.explain:
         return LayerOutput(hits[: result.kept])
@@ -195,7 +197,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
     elif name == LOWERED:
         note += f"; the values are {LOWERED}"
-    decide = _decide if chances is None else _decide_likely
+    decide = _decide if probabilities is None else _decide_by_probability
     decisions = (
         *(
             _pin(hit, inputs.pinned[hit.id], value, name == RERANK)
@@ -267,7 +269,7 @@ def _decide(
     return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, result))
 
 
-def _decide_likely(
+def _decide_by_probability(
     hit: Hit, place: int, values: Sequence[float], result: Cut, settings: Cutoff, name: str
 ) -> Decision:
     """The decision over a hit whose probability is known; `limit` is the last value kept, where
@@ -288,7 +290,7 @@ def _decide_likely(
 
 def _holder(place: int, result: Cut) -> str:
     """The setting that keeps a hit which the strategy would drop."""
-    return "" if result.wished is None or place <= result.wished else MIN_RESULTS
+    return "" if result.strategy_kept is None or place <= result.strategy_kept else MIN_RESULTS
 
 
 def _after_cliff(result: Cut, settings: Cutoff) -> str:
@@ -310,7 +312,7 @@ def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
         if detail.cut.cliff_after_rank is not None:
             return "came after the cliff"
         by_limit = detail.cut.limit is not None and decision.limit is not None
-        if by_limit and strategy(detail.cut.strategy).weigh is None:
+        if by_limit and strategy(detail.cut.strategy).values_of is None:
             return "were too far from the best match"
     return "came after the cut"
 

@@ -1,7 +1,7 @@
 """judge: an LLM decides for each chunk whether to keep, discard, or expand it along its references.
 
 Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts are in the pool. If
-there are none for exactly this prompt, the nearest chunks are kept and a `Pending` is returned.
+there are none for exactly this prompt, the nearest chunks are kept and a `Need` is returned.
 Where the source says nothing:
 
 - The judged chunks are the first int(max_chunks × oversample) that come in and reach
@@ -26,15 +26,15 @@ from ragfilter.judge import call
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
 from ragfilter.model import (
-    Brought,
     Chunk,
     Decision,
+    ExpandedChunk,
     Hit,
     JudgeDetail,
     Judgement,
     LayerTrace,
+    Need,
     Outcome,
-    Pending,
     Pool,
     PoolResult,
     Status,
@@ -188,7 +188,7 @@ def _wait(
     step = _nearest(asked, unasked, inputs, "kept", lambda rule: f"not judged yet, {rule}")
     n = len(ready.asked)
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
-    need = Pending("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
+    need = Need("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
     before = "judged with other chunks or another prompt, so " if changed else ""
     note = f"{before}not judged yet; for now, keeping the {len(step.hits)} nearest"
     return replace(step, needs=(need,), note=note)
@@ -241,7 +241,7 @@ def _obey(
     kept = [hit for hit in asked if decisions[hit.id].outcome != "dropped"]
     discarded = frozenset(v.chunk_id for v in judgement.verdicts if v.action == "DISCARD")
     brought: dict[str, Hit] = {}
-    steps: list[Brought] = []
+    steps: list[ExpandedChunk] = []
     held = {hit.id for hit in kept}
     find = _finder(inputs)
     for root in kept:
@@ -253,7 +253,7 @@ def _obey(
                 continue
             held.add(hit.id)
             brought[hit.id] = _as_brought(hit, root)
-            steps.append(Brought(hit.id, root.id, reached.via, reached.step))
+            steps.append(ExpandedChunk(hit.id, root.id, reached.via, reached.step))
             reason = f"referenced by {root.chunk.name}, step {reached.step} of {verdict.depth}"
             decisions[hit.id] = Decision(
                 hit.id, "judge", "expanded", reason, float(reached.step), float(verdict.depth)

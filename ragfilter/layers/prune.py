@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 from ragfilter.answer.context import cost, cost_in_prompt
 from ragfilter.answer.extractive import sentences, units
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
-from ragfilter.model import Decision, Hit, LayerTrace, Pending, PoolResult, PrunedPiece, Pruning
+from ragfilter.model import Decision, Hit, LayerTrace, Need, PoolResult, PrunedPiece, Pruning
 from ragfilter.text import numbers
 
 Kind = Literal["sentence", "heading", "block"]
@@ -158,7 +158,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     missing = tuple(hit.id for hit in hits if hit.contributions is None)
     if missing:
         why = f"no pruner has read {numbers.chunks(len(missing))} yet"
-        need = Pending("prune", "prune", missing, why)
+        need = Need("prune", "prune", missing, why)
         whole = tuple(Decision(hit.id, "prune", "kept", "whole") for hit in hits)
         return LayerOutput(hits, whole, (need,), note=f"{why}; for now, they are whole")
     best = max((v for hit in hits for v in hit.contributions or ()), default=0.0)

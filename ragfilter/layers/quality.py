@@ -16,11 +16,11 @@ from ragfilter.model import (
     Decision,
     Hit,
     LayerTrace,
+    Need,
     Outcome,
-    Pending,
     PoolResult,
     Widening,
-    Width,
+    WidthCheck,
     similarity,
 )
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
@@ -90,7 +90,7 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         step = _widen(hits, inputs, quality)
         n = len(candidates)
         why = "1 chunk has" if n == 1 else f"{n} chunks have"
-        need = Pending(
+        need = Need(
             "rerank",
             "quality",
             tuple(hit.id for hit in candidates),
@@ -98,7 +98,7 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         )
         note = "not reranked yet; for now, candidates are checked by distance"
         return replace(step, needs=(need,), note=note)
-    return _rerank(hits, candidates, quality, ordered=inputs.pool.ordered)
+    return _rerank(hits, candidates, quality, ordered=inputs.pool.scores_are_ranks)
 
 
 def always_reranks(quality: Quality) -> bool:
@@ -116,7 +116,7 @@ def reranker_key(quality: Quality) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bar:
+class _Threshold:
     """What makes a candidate good: a similarity of at least `limit`, or a distance of at most."""
 
     inputs: LayerInput
@@ -153,18 +153,18 @@ class _Bar:
         return f"distance {pair or numbers.apart(value, '>', self.limit)}, {of}"
 
 
-def _bar(inputs: LayerInput, quality: Quality) -> _Bar:
+def _bar(inputs: LayerInput, quality: Quality) -> _Threshold:
     background = inputs.background if quality.good_by == "background" else None
     if background is None:
-        return _Bar(inputs, quality.score_threshold)
+        return _Threshold(inputs, quality.score_threshold)
     share, best = quality.background_share, 0.0
     if inputs.pool.space == "ip":
         # These distances may be negative, so there is no 0 to begin from.
         best = min(hit.distance for hit in inputs.own_hits)
-    return _Bar(inputs, best + share * (background - best), share)
+    return _Threshold(inputs, best + share * (background - best), share)
 
 
-def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) -> LayerOutput:
+def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Threshold) -> LayerOutput:
     if not bar.inputs.explain:
         return LayerOutput(tuple(good))
     good_ids = {hit.id for hit in good}
@@ -205,12 +205,12 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     if not hits:
         return LayerOutput(())
     bar = _bar(inputs, quality)
-    tried: list[Width] = []
+    tried: list[WidthCheck] = []
     good: list[Hit] = []
     for width in widths(quality):
         first = hits[:width]
         good = bar.pick(first)
-        tried.append(Width(width, len(good), max(map(inputs.similarity, first))))
+        tried.append(WidthCheck(width, len(good), max(map(inputs.similarity, first))))
         if good or width >= len(hits):
             break
     step = replace(

@@ -57,7 +57,7 @@ class OpenCollection:
         started_ns = time_ns()
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
-        own = flt.backends(self.collection, self.bench.embedder_for(self.collection))
+        own = flt.backends(self.collection, self.bench.query_embedder(self.collection))
         backends = replace(
             own,
             reranker=own.reranker or self.bench.reranker,

@@ -16,7 +16,7 @@ from ragfilter.text import numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class DropGroup:
     """What one layer dropped for one reason. `words` follow the number of `ids`."""
 
     layer: LayerName
@@ -40,7 +40,7 @@ class Story:
     found: int
     kept: int
     brought: int
-    falls: tuple[Fall, ...]
+    drops: tuple[DropGroup, ...]
     unfiltered: int
     tokens_unfiltered: int
     tokens: int
@@ -49,7 +49,7 @@ class Story:
     to every story, whatever is kept."""
     unjudged: str = ""
     """Why what is kept has no verdict, if an LLM was to judge it."""
-    fell: tuple[Fall, ...] = ()
+    drops_from_unfiltered: tuple[DropGroup, ...] = ()
     beyond: int = 0
 
 
@@ -65,13 +65,13 @@ def story(result: PoolResult) -> Story:
         found=result.retrieved,
         kept=len(result.kept),
         brought=brought,
-        falls=falls,
+        drops=falls,
         unfiltered=len(plain),
         tokens_unfiltered=in_prompt(plain, result.settings)[1],
         tokens=in_prompt(result.kept, result.settings)[1],
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
         unjudged=_unjudged(result),
-        fell=tuple(fall for fall in fell if fall.ids),
+        drops_from_unfiltered=tuple(fall for fall in fell if fall.ids),
         beyond=sum(hit.id not in first for hit in result.kept) - brought,
     )
 
@@ -114,7 +114,7 @@ def _passing(story: Story) -> str:
         passing = f"{numbers.count(own)} {'passes' if own == 1 else 'pass'} the filter"
     if story.beyond:
         passing += f" ({numbers.count(story.beyond)} from farther down the list)"
-    ranked = sorted(story.fell, key=lambda fall: -len(fall.ids))
+    ranked = sorted(story.drops_from_unfiltered, key=lambda fall: -len(fall.ids))
     reasons = [fall.line for fall in ranked[:MAX_REASONS]]
     if others := sum(len(fall.ids) for fall in ranked[MAX_REASONS:]):
         reasons.append(f"{numbers.count(others)} fell for other reasons")
@@ -146,7 +146,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     return f"{change}, {100 * (before - after) / before:.0f}% less{saved}."
 
 
-def _falls(result: PoolResult) -> tuple[Fall, ...]:
+def _falls(result: PoolResult) -> tuple[DropGroup, ...]:
     """What was dropped, in the order of the layers; within a layer, most frequent reason first."""
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}
@@ -160,7 +160,7 @@ def _falls(result: PoolResult) -> tuple[Fall, ...]:
         words = f"did not pass {spec.title}" if plain is None else plain(decision, hits[i], result)
         reasons_by_layer[decision.layer].setdefault(words, []).append(i)
     return tuple(
-        Fall(name, words, tuple(ids), deciding[ids[0]].setting)
+        DropGroup(name, words, tuple(ids), deciding[ids[0]].setting)
         for name, reasons in reasons_by_layer.items()
         for words, ids in sorted(reasons.items(), key=lambda reason: -len(reason[1]))
     )

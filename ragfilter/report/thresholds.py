@@ -15,10 +15,10 @@ from itertools import pairwise
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import (
-    CHANCE,
     DISTANCE,
     LOWERED,
     MAX_RESULTS,
+    PROBABILITY,
     RERANK,
     cut_hits,
     cut_of,
@@ -118,7 +118,7 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
         # Hits dropped before the words layer keep their own distance.
         decisions = result.trace("words").decisions
         own |= {d.chunk_id: d.value for d in decisions if d.value is not None}
-    elif detail.value_name == CHANCE:
+    elif detail.value_name == PROBABILITY:
         own = {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
 
@@ -181,7 +181,7 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
     return CutLine(label, k, place=k + 0.5)
 
 
-def one_more(
+def change_to_keep(
     result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]
 ) -> SettingChange | None:
     """The smallest change of a limit of the cutoff that keeps one more (`by` 1) or one less (-1),

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.judge import call
-from ragfilter.judge.call import Judgements, JudgePrompt, JudgeStats
+from ragfilter.judge.call import JudgementCache, JudgePrompt, JudgeStats
 from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.judge import DEPTHS, Finder, Library, ReachedChunk, finder, question, walk
-from ragfilter.model import Brought, Chunk, JudgeDetail, Outcome, PoolResult, User
+from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import seen, visible
 from ragfilter.rules.match import rule_book
@@ -39,7 +39,7 @@ class VerdictRow:
     said: str
     outcome: Outcome
     reason: str
-    by: Brought | None = None
+    by: ExpandedChunk | None = None
     brought: tuple[str, ...] = ()
 
 
@@ -142,7 +142,7 @@ def forecast(
     result: PoolResult,
     *,
     model: str = "",
-    judgements: Judgements | None = None,
+    judgements: JudgementCache | None = None,
     prices: Prices | None = None,
 ) -> Forecast | None:
     """The forecast of the judge's call that `result` needs; None if it needs none. Pure, apart from

@@ -27,19 +27,17 @@ from ragfilter.errors import InputError, RagfilterError, complaint
 from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
-from ragfilter.service import answers, problems
-from ragfilter.service.asked import (
+from ragfilter.service import bodies, problems
+from ragfilter.service.bodies import (
     DifyAsked,
     FilterAsked,
     RerankAsked,
     SearchAsked,
     settings_for,
 )
-from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided
-from ragfilter.service.gate import ASSETS, LOOPBACK, MAX_BYTES, TokenGate
-from ragfilter.service.meters import Meters
+from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided, Meters
+from ragfilter.service.gate import ASSETS, LOOPBACK, MAX_BYTES, Caller, TokenGate
 from ragfilter.service.problems import Problem, Refused
-from ragfilter.service.tokens import Caller
 from ragfilter.service.work import Work
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -132,37 +130,37 @@ def _add_questions(app: FastAPI, serving: Serving, work: Work, meters: Meters) -
             content = await work.answer(request, lambda: make(desk).model_dump_json().encode())
         return Response(content, media_type="application/json")
 
-    @ask("/v1/search", answers.Filtered, summary="Search a collection, and filter the hits.")
+    @ask("/v1/search", bodies.Filtered, summary="Search a collection, and filter the hits.")
     async def search(request: Request, asked: Annotated[SearchAsked, Body()]) -> Response:
         def make(desk: CallersDesk) -> BaseModel:
             user = asked.viewer(desk.caller)
             settings = settings_for(serving.settings, asked.profile, asked.settings)
             where = asked.collection or serving.collection
-            return answers.filtered(*desk.search(asked.question, where, settings, user))
+            return bodies.filtered(*desk.search(asked.question, where, settings, user))
 
         return await carried(request, make)
 
-    @ask("/v1/filter", answers.Filtered, summary="Filter hits of your own, from any store.")
+    @ask("/v1/filter", bodies.Filtered, summary="Filter hits of your own, from any store.")
     async def filter_hits(request: Request, asked: Annotated[FilterAsked, Body()]) -> Response:
         def make(desk: CallersDesk) -> BaseModel:
             user = asked.viewer(desk.caller)
             settings = settings_for(serving.settings, asked.profile, asked.settings)
             hits = asked.hits
-            return answers.filtered(
+            return bodies.filtered(
                 *desk.filter(asked.question, hits, settings, user, metric=asked.metric)
             )
 
         return await carried(request, make)
 
-    @ask("/v1/rerank", answers.Reranked, summary="Rank documents, as Cohere's and Jina's API does.")
-    @ask("/v2/rerank", answers.Reranked, summary="The same at the address of Cohere's newer API.")
+    @ask("/v1/rerank", bodies.Reranked, summary="Rank documents, as Cohere's and Jina's API does.")
+    @ask("/v2/rerank", bodies.Reranked, summary="The same at the address of Cohere's newer API.")
     async def rerank(request: Request, asked: Annotated[RerankAsked, Body()]) -> Response:
         def make(desk: CallersDesk) -> BaseModel:
             name = asked.model if asked.model in PROFILES else None
             settings = settings_for(serving.settings, name, {})
             hits = [_document(place, each) for place, each in enumerate(asked.documents)]
             result, _ = desk.rank(asked.query, hits, settings, desk.caller.user)
-            return answers.reranked(
+            return bodies.reranked(
                 result,
                 [hit["text"] for hit in hits],
                 asked.model,
@@ -172,7 +170,7 @@ def _add_questions(app: FastAPI, serving: Serving, work: Work, meters: Meters) -
 
         return await carried(request, make)
 
-    @ask("/retrieval", answers.DifyRecords, summary="An external knowledge base for Dify.")
+    @ask("/retrieval", bodies.DifyRecords, summary="An external knowledge base for Dify.")
     async def retrieval(request: Request, asked: Annotated[DifyAsked, Body()]) -> Response:
         def make(desk: CallersDesk) -> BaseModel:
             asked.check()
@@ -181,7 +179,7 @@ def _add_questions(app: FastAPI, serving: Serving, work: Work, meters: Meters) -
                 asked.query, asked.knowledge_id, serving.settings, desk.caller.user
             )
             least = wanted.score_threshold or 0.0
-            return answers.records(decided[0], most=wanted.top_k, least=least)
+            return bodies.records(decided[0], most=wanted.top_k, least=least)
 
         return await carried(request, make)
 

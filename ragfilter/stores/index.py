@@ -29,6 +29,7 @@ from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
+from ragfilter.stores.chunked import check_embedder
 from ragfilter.stores.copies import StoredRow, with_rule
 from ragfilter.stores.info import check_name
 from ragfilter.stores.report import IndexReport
@@ -225,20 +226,10 @@ def only_one(workspace: Workspace, name: str) -> Iterator[None]:
         lock.release()
 
 
-def check_model(name: str, old: copies.CopySummary | None, embedder: Embedder) -> None:
-    """Raise StoreError if another model made the vectors that are there."""
-    if old is not None and old.embedder != embedder.name:
-        raise StoreError(
-            f"Collection {name!r} was indexed with {old.embedder}, not with {embedder.name}.",
-            remedy=f"Use {old.embedder}, or replace the collection.",
-            action="replace",
-        )
-
-
 def _check_target(
     store: ChromaStore, name: str, old: copies.CopySummary | None, embedder: Embedder
 ) -> None:
-    check_model(name, old, embedder)
+    check_embedder(name, old.embedder if old else "", embedder.name)
     try:
         count = store.collection(name).count()
     except CollectionMissing:

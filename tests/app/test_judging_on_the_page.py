@@ -171,7 +171,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     told = facts(page)
     assert told["Candidates"] == "40"
     assert told["Kept"] == str(len(kept) - len(brought))
-    assert told["Brought"] == str(len(brought))
+    assert told["ExpandedChunk"] == str(len(brought))
     assert told["Reduction"] == f"{1 - (len(kept) - len(brought)) / 40:.0%}"
     assert told["Fallback"] == "not used"
     assert told["Tokens in + out"].startswith("1,500 + ")

@@ -145,7 +145,9 @@ def the_question_of_the_source_document(
     brought = [row for row in rows if row["outcome"] == "expanded"]
     figures = tab.keyed("panel").locator(".rf-grid")
     expect(figures).to_contain_text(re.compile(rf"Kept\s*{len(by_verdict)}\s*Reduction"))
-    expect(figures).to_contain_text(re.compile(rf"Brought\s*{len(brought)}\s*Fallback\s*not used"))
+    expect(figures).to_contain_text(
+        re.compile(rf"ExpandedChunk\s*{len(brought)}\s*Fallback\s*not used")
+    )
     expect(figures).to_contain_text(re.compile(r"Tokens in \+ out\s*1,500 \+ \d+\s*Cost\s*0\.0005"))
     cells = tab.keyed("verdicts").locator("td")
     expect(cells.filter(has_text=re.compile(r"^● EXPAND_3$")).first).to_be_attached()

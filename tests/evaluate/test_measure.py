@@ -34,7 +34,7 @@ from ragfilter.evaluate.variants import (
     variants,
     with_unfiltered,
 )
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.protocols import Delta, Message, Usage
@@ -101,7 +101,7 @@ class World(Line):
         yield Delta(usage=Usage(300, 20))
 
     def backends(self, *, chat: bool = True, remember: bool = False) -> Backends:
-        judgements = Judgements() if remember else None
+        judgements = JudgementCache() if remember else None
         return Backends(self, self, None, self if chat else None, judgements)
 
 

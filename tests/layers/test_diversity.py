@@ -90,7 +90,7 @@ def test_limits_that_are_equal_do_not_mix_up_the_reasons() -> None:
     values = {"diversity.max_similarity": 1.0, "diversity.per_part": 1, "cutoff.enabled": False}
     on = Settings().with_values({"diversity.enabled": True, **values})
     told = story(replay(Pool("troll?", "c", "l2", hits), on))
-    assert [(fall.words, fall.ids) for fall in told.falls] == [
+    assert [(fall.words, fall.ids) for fall in told.drops] == [
         ("said the same as a better one", ("c2",)),
         ("were already covered by better ones", ("c3",)),
     ]

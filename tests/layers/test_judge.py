@@ -18,8 +18,8 @@ from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import apply
 from ragfilter.layers.registry import layer
 from ragfilter.model import (
-    Brought,
     Chunk,
+    ExpandedChunk,
     Hit,
     JudgeDetail,
     Judgement,
@@ -310,11 +310,11 @@ def test_the_detail_says_who_brought_what_by_which_way() -> None:
     assert step.detail == JudgeDetail(
         said,
         (
-            Brought("s1", "a", "a", 1),
-            Brought("s2", "a", "a", 1),
-            Brought("s3", "a", "s1", 2),
-            Brought("s4", "a", "s3", 3),
-            Brought("x", "b", "b", 1),
+            ExpandedChunk("s1", "a", "a", 1),
+            ExpandedChunk("s2", "a", "a", 1),
+            ExpandedChunk("s3", "a", "s1", 2),
+            ExpandedChunk("s4", "a", "s3", 3),
+            ExpandedChunk("x", "b", "b", 1),
         ),
     )
     kept = over(hits, a="KEEP")

@@ -88,4 +88,4 @@ def test_a_workspace_is_indexed_and_asked_with_it(
     monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", "openai:other")
     assert main(["query", "Trolls?", "-p", "adaptive-gap", *where]) == 2
     said = capsys.readouterr().err
-    assert "was indexed with openai:tiny, not with openai:other. Query it with openai:tiny" in said
+    assert "was indexed with openai:tiny, not with openai:other. Use openai:tiny" in said

@@ -69,7 +69,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 
 def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path, snapshot: SnapshotAssertion) -> None:
-    found = bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
+    found = bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.load_embedder)
     assert [each.good for each in found] == [True, True, True, True, False, True]
     assert found[0].said == snapshot
     result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
@@ -91,12 +91,12 @@ def test_one_on_a_server_is_asked_and_a_password_is_not_kept(
         client.create_collection("notes", embedding_function=None).add(
             ids=list(TEXTS), embeddings=vectors, documents=list(TEXTS.values())
         )
-        bench.stores.open("notes", Opening(f"{url}/", BUNDLED), bench.embedder_called)
+        bench.stores.open("notes", Opening(f"{url}/", BUNDLED), bench.load_embedder)
         result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
         assert result.kept[0].id == "a"
         with pytest.raises(InputError, match="user or a password") as error:
             bench.stores.open(
-                "notes", Opening(url.replace("//", "//me:hush@"), BUNDLED), bench.embedder_called
+                "notes", Opening(url.replace("//", "//me:hush@"), BUNDLED), bench.load_embedder
             )
     assert "hush" not in str(error.value)
     # It is left out while it cannot be reached.
@@ -116,7 +116,7 @@ def test_one_in_the_own_store_is_asked_only_with_a_model_that_is_known(
         with pytest.raises(StoreError, match="Nothing says that all-MiniLM-L6-v2 made") as error:
             ask()
         assert error.value.action == "open"
-    bench.stores.open("untold", Opening("", BUNDLED), bench.embedder_called)
+    bench.stores.open("untold", Opening("", BUNDLED), bench.load_embedder)
     assert bench["untold"].search(question, "adaptive-gap").kept[0].id == "a"
 
 
@@ -170,13 +170,13 @@ def test_one_made_with_openai_is_asked_over_the_openai_protocol(
     server = serve(embeddings())
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     with open_workspace(bench.workspace.path.with_name("other")) as opened:
-        opened.stores.open("bought", Opening(str(theirs)), opened.embedder_called)
+        opened.stores.open("bought", Opening(str(theirs)), opened.load_embedder)
         assert opened.stores.embedder("bought") == "openai:text-embedding-3-small"
     assert server.asked[0]["body"]["model"] == "text-embedding-3-small"
 
 
 def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Path) -> None:
-    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.load_embedder)
     notes = bench.collection("notes")
     before = notes.version
     save = {"chunk_id": "a", "rule": '{"contain":"fire"}', "expected": None, "who": "me"}
@@ -184,7 +184,7 @@ def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Pa
         edits.save(notes, bench.journal, **save)  # type: ignore[arg-type]
     assert "Allow changes" in error.value.remedy
     assert (notes.rule("a"), notes.version) == (None, before)
-    bench.stores.open("notes", Opening(str(theirs), BUNDLED, writable=True), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED, writable=True), bench.load_embedder)
     edits.save(notes, bench.journal, **save)  # type: ignore[arg-type]
     assert notes.rule("a") == '{"contain":"fire"}'
 
@@ -203,14 +203,14 @@ def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: 
         ),
     ):
         with pytest.raises((StoreError, InputError), match=said) as error:
-            bench.stores.open(name, Opening(folder, BUNDLED), bench.embedder_called)
+            bench.stores.open(name, Opening(folder, BUNDLED), bench.load_embedder)
         assert error.value.remedy
     assert list(bench) == []
     assert not (theirs.parent / "chroma.sqlite3").exists()
 
 
 def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: Path) -> None:
-    found = bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.embedder_called)
+    found = bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.load_embedder)
     needs = [each.said for each in found if not each.good]
     assert needs[0].startswith("the vectors are not of unit length")
     assert needs[1].startswith("some chunks have no document")
@@ -218,25 +218,23 @@ def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: 
 
 def test_two_of_one_name_are_refused(bench: Workbench, theirs: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Trolls fear fire.")
-    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.load_embedder)
     with pytest.raises(InputError, match="that ragfilter does not own"):
         carry_out(Order("notes", str(tmp_path / "a.txt")), bench)
     carry_out(Order("long", str(tmp_path / "a.txt")), bench)
     with pytest.raises(InputError, match="already"):
-        bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.embedder_called)
+        bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.load_embedder)
     # Nor does another folder's collection, or a renamed one, take the place of one that is open.
     shutil.copytree(theirs, tmp_path / "others")
     with pytest.raises(InputError, match=rf"from {theirs} is open"):
-        bench.stores.open(
-            "notes", Opening(str(tmp_path / "others"), BUNDLED), bench.embedder_called
-        )
+        bench.stores.open("notes", Opening(str(tmp_path / "others"), BUNDLED), bench.load_embedder)
     with pytest.raises(InputError, match="'notes' already"):
         manage.rename(bench.workspace, "long", "notes")
     assert bench.stores.opening("notes").folder == str(theirs)
 
 
 def test_a_folder_that_is_gone_leaves_the_others(bench: Workbench, theirs: Path) -> None:
-    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.load_embedder)
     bench.close()
     theirs.rename(theirs.with_name("moved"))
     with open_workspace(bench.workspace.path) as again:

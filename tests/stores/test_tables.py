@@ -139,7 +139,7 @@ def test_a_table_of_each_kind_is_asked_as_it_is(
         monkeypatch.setenv(f"PG{variable.upper()}", str(value))
     place = sa.make_url(address).set(password=None).render_as_string(hide_password=False)
     with open_workspace(tmp_path / "ws") as bench:
-        found = bench.stores.open(name, Opening(place, BUNDLED), bench.embedder_called)
+        found = bench.stores.open(name, Opening(place, BUNDLED), bench.load_embedder)
         assert [each.good for each in found] == [True, True, True, True, False, True]
         theirs = bench.collection(name)
         kind = "langchain" if name == "my notes" else name
@@ -169,7 +169,7 @@ def test_a_table_of_each_kind_is_asked_as_it_is(
         with pytest.raises(StoreError, match="open read-only"):
             edits.save(theirs, bench.journal, **save)  # type: ignore[arg-type]
         opening = Opening(place, BUNDLED, writable=True)
-        bench.stores.open(name, opening, bench.embedder_called)
+        bench.stores.open(name, opening, bench.load_embedder)
         if name == "plain":
             with pytest.raises(StoreError, match="no column for rules"):
                 edits.save(theirs, bench.journal, **save)  # type: ignore[arg-type]
@@ -300,5 +300,5 @@ def test_a_password_is_never_kept(tmp_path: Path) -> None:
     with open_workspace(tmp_path / "ws") as bench:
         for place in places:
             with pytest.raises(InputError, match="comes with a password") as error:
-                bench.stores.open("t", Opening(place, BUNDLED), bench.embedder_called)
+                bench.stores.open("t", Opening(place, BUNDLED), bench.load_embedder)
             assert "hush" not in str(error.value)

@@ -14,7 +14,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import rows
-from ragfilter.report.thresholds import cut_line, keeps, one_more
+from ragfilter.report.thresholds import change_to_keep, cut_line, keeps
 from ragfilter.settings.schema import field
 from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
 from tests.ui.test_curve import CLIFFS, result
@@ -136,7 +136,7 @@ def test_one_more_or_less_is_kept_by_the_change_that_says_so(
         distances.append(distances[-1] + gap)
     settings = {"cutoff.strategy": strategy, "cutoff.max_results": 8}
     made = result(tuple(distances), **settings)
-    change = one_more(made, by, partial(replay, made.pool))
+    change = change_to_keep(made, by, partial(replay, made.pool))
     if change is None:
         assert len(made.kept) == (len(distances) if by > 0 else 0)
         return
@@ -161,6 +161,6 @@ def test_the_smallest_change_by_hand(
     settings: dict[str, Any], by: int, change: tuple[str, float]
 ) -> None:
     made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
-    found = one_more(made, by, partial(replay, made.pool))
+    found = change_to_keep(made, by, partial(replay, made.pool))
     assert found is not None
     assert (found.path, found.new) == (f"cutoff.{change[0]}", change[1])

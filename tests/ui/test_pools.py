@@ -13,7 +13,7 @@ from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, ModelError
-from ragfilter.judge.call import Judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Quality, Settings
@@ -69,7 +69,7 @@ class Workbench:
         self.calls = 0
         self.broken = False
         self.pools: Shelf[Pool] = Shelf(4)
-        self.judgements = Judgements()
+        self.judgements = JudgementCache()
 
     def backends(self, _: str) -> Backends:
         return Backends(self, self, self.reranker, self, self.judgements)  # type: ignore[arg-type]
@@ -137,11 +137,11 @@ def test_the_failure_of_one_session_hides_no_verdict() -> None:
     bench.said = down
     assert "It is down." in replay(bench.press(POOL, ON), ON).trace("judge").note
     bench.said = "b -> KEEP"
-    bench.judgements = Judgements()
+    bench.judgements = JudgementCache()
     bench.press(POOL, ON)
     assert kept(bench.now(ON)) == ["b"]
     bench.said = down
-    bench.judgements = Judgements()
+    bench.judgements = JudgementCache()
     bench.press(POOL, ON)
     bench.press(POOL, NARROW)
     assert kept(bench.now(ON)) == ["b"]

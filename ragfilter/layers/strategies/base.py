@@ -1,9 +1,10 @@
 """The shape of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
 
-`values` are the values of the hits, pinned ones first; lower is better. `background` is the value
-of chunks that have nothing to do with the query. A strategy returns how many it would keep. Then
-`layers.cutoff.cut` applies min_results, max_results and the pins. A step between two pinned values,
-or a step down, is never a cliff.
+`values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better. A
+pin may lie anywhere: `rising` flattens pins for strategies that look at the curve. `background` is
+the value of chunks that have nothing to do with the query. A strategy returns how many it would
+keep. Then `layers.cutoff.cut` applies min_results, max_results and the pins. A step between two
+pinned values, or a step down, is never a cliff.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class StrategySpec:
     `reads` are the settings of the cutoff that act with it; `--set` sets them, and tuning varies
     those that `evaluate/tune.py` has values for. `cliff` names the place of the cut, for the
     headline. `decides` names the setting that drops what comes after a cut. `reads_pool`: it
-    compares with the pool's far end, so that a pool of full size is gathered. `weigh` gives the
+    compares with the pool's far end, so that a pool of full size is gathered. `values_of` gives the
     values that it cuts and orders by in place of distances; None while they are unknown.
     """
 
@@ -37,7 +38,7 @@ class StrategySpec:
     cliff: Callable[[Cutoff], str] = lambda settings: "Cut"
     decides: Callable[[Cut], str] = lambda cut: "strategy"
     reads_pool: bool = False
-    weigh: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
+    values_of: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
 
 
 def steps(values: Sequence[float]) -> tuple[Gap, ...]:

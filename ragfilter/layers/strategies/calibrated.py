@@ -125,7 +125,7 @@ def lacking(share: float, calibration: Calibration) -> int:
     return max(math.ceil(labels_for(share) * folds / (folds - 1)) - calibration.relevant, 1)
 
 
-def weigh(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
+def values_of(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
     """1 − probability of each hit; 1 beyond the depth that was learned on. None while rerank scores
     are missing. Raises SettingsError if nothing was learned, or with another model, space or
     reranker."""
@@ -134,8 +134,8 @@ def weigh(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
     columns = features(weighed, inputs) if weighed else {}
     if not calibration.features <= columns.keys():
         return None if weighed else ()
-    chances = probabilities(calibration, columns)
-    return (*(1.0 - float(chance) for chance in chances), *[1.0] * (len(hits) - len(weighed)))
+    relevant = probabilities(calibration, columns)
+    return (*(1.0 - float(p) for p in relevant), *[1.0] * (len(hits) - len(weighed)))
 
 
 SPEC = StrategySpec(
@@ -143,5 +143,5 @@ SPEC = StrategySpec(
     cut=cut,
     reads=("max_results", "min_results", "calibration", "target", "recall", "prefix"),
     reads_pool=True,
-    weigh=weigh,
+    values_of=values_of,
 )

@@ -23,6 +23,7 @@ from ragfilter.stores import metadata as rows
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
 from ragfilter.stores.chroma.connection import VERSION, Connection, guard
+from ragfilter.stores.chunked import ChunkedCollection, query_vector
 from ragfilter.stores.info import CollectionInfo
 
 if TYPE_CHECKING:
@@ -47,19 +48,15 @@ SAMPLE, SAMPLES = 250, 4
 WRITE_BATCH = 5_000
 
 
-class ChromaCollection:
+class ChromaCollection(ChunkedCollection):
     """One collection. Each call looks it up by name, so it survives re-indexing."""
 
     def __init__(self, store: Connection, name: str) -> None:
+        super().__init__(name)
         self._store = store
-        self._name = name
         self._pinned: RawCollection | None = None
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    def at_once(self) -> ChromaCollection:
+    def snapshot(self) -> ChromaCollection:
         """The collection pinned for one query, so that it is not looked up again."""
         pinned = ChromaCollection(self._store, self._name)
         pinned._pinned = self.raw()
@@ -142,7 +139,7 @@ class ChromaCollection:
         `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
         has the wrong dimension.
         """
-        query = _checked(vector)
+        query = query_vector(vector)
         raw = self._readable()
         if n > PAYLOAD_PAGE:
             n = min(n, self._count(raw))
@@ -193,13 +190,8 @@ class ChromaCollection:
                 read.put((version, i), chunk)
         return {i: known for i in ids if (known := known_chunks.get(i)) is not None}
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
-        by_id: dict[str, Vectors] = dict(self._get(ids, "embeddings"))
-        for chunk_id in ids:
-            if chunk_id not in by_id:
-                raise self._unknown(chunk_id)
-        return np.array([by_id[i] for i in ids], dtype=np.float32)
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        return cast(Iterator[tuple[str, Vectors]], self._get(ids, "embeddings"))
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
@@ -223,12 +215,6 @@ class ChromaCollection:
         self._store.catalogues[self._name] = (version, entries)
         return entries
 
-    def rule(self, chunk_id: str) -> str | None:
-        rules = self.rules([chunk_id])
-        if chunk_id not in rules:
-            raise self._unknown(chunk_id)
-        return rules[chunk_id]
-
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         self._store.reopen_after_failure()
         return {i: entry.rule for i, entry in self._read_entries(ids)}
@@ -243,9 +229,7 @@ class ChromaCollection:
         with self._store.changing(self._name):
             # Refuse an unknown chunk, because Chroma would silently do nothing.
             known = self.rules(list(rules))
-            for chunk_id in rules:
-                if chunk_id not in known:
-                    raise self._unknown(chunk_id)
+            self.check_known(rules, known)
             before = self.version
             raw = self.raw()
             for page in _pages(list(rules), WRITE_BATCH):
@@ -429,24 +413,6 @@ class ChromaCollection:
             return self.entries()
         catalogue = self.catalogue()
         return dict(self._read_entries(ids)) if catalogue is None else catalogue
-
-    def _unknown(self, chunk_id: str) -> StoreError:
-        return StoreError(
-            f"Collection {self._name!r} has no chunk {chunk_id!r}.",
-            remedy="It may have been removed meanwhile; run the query again.",
-        )
-
-
-def _checked(vector: Vectors) -> Vectors:
-    query = np.asarray(vector, dtype=np.float32)
-    query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
-    if query.ndim != 1 or not np.isfinite(query).all():
-        # Chroma would answer a NaN query with arbitrary chunks.
-        raise StoreError(
-            "The embedding model returned an invalid vector (NaN or infinity).",
-            remedy="Rephrase the question, or check the embedding model.",
-        )
-    return query
 
 
 def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:

@@ -22,6 +22,7 @@ from ragfilter.stores.chroma.connection import (
     open_folder,
     open_server,
 )
+from ragfilter.stores.chunked import check_embedder
 from ragfilter.stores.info import CollectionInfo, check_name
 from ragfilter.text.urls import shown
 
@@ -67,12 +68,7 @@ class ChromaStore(Connection):
         """
         collection = ChromaCollection(self, name)
         made_with = collection.embedder
-        if embedder and made_with and embedder != made_with:
-            raise StoreError(
-                f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
-                remedy=f"Query it with {made_with}, or replace the collection.",
-                action="replace",
-            )
+        check_embedder(name, made_with, embedder)
         return collection
 
     def outdated(self, version: str) -> bool:

@@ -7,16 +7,15 @@ the rest; where it finds too few, the search is exact after all.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.stores.chunked import ChunkedCollection, query_vector
 from ragfilter.stores.info import CollectionInfo
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.connection import PgConnection, Reader, Registered
@@ -44,27 +43,19 @@ class Searched(NamedTuple):
     there: int
 
 
-class RowCollection(ABC):
+class RowCollection(ChunkedCollection):
     """A collection whose chunks are the rows of a table."""
 
     withheld = False
     incomplete = ""
 
     def __init__(self, store: Reader, name: str) -> None:
+        super().__init__(name)
         self._store = store
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @abstractmethod
     def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
         """The search of what a condition admits, or of `ids` alone."""
-
-    @abstractmethod
-    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        """The rule texts of these chunks; unknown ids are left out."""
 
     def nearest(
         self,
@@ -82,7 +73,14 @@ class RowCollection(ABC):
         if n < 1:
             return []
         table, key, by, distance, admits, given, dimension, there = self.searched(ids, where)
-        given["query"] = rows.written(_checked(vector, dimension))
+        query = query_vector(vector)
+        if len(query) != dimension:
+            raise StoreError(
+                f"The question's vector has {len(query)} dimensions, those of the chunks "
+                f"{dimension}.",
+                remedy="Check that the collection was indexed with the embedding model now in use.",
+            )
+        given["query"] = rows.written(query)
         wanted = min(n, there)
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
         if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
@@ -94,18 +92,6 @@ class RowCollection(ABC):
                 return sorted(found, key=lambda hit: (hit[1], hit[0]))
         exact = f'{search}ORDER BY d, {key} COLLATE "C" LIMIT {wanted}'
         return [(i, d) for i, d in self._store.read(exact, given)]
-
-    def rule(self, chunk_id: str) -> str | None:
-        found = self.rules([chunk_id])
-        if chunk_id not in found:
-            raise self.unknown(chunk_id)
-        return found[chunk_id]
-
-    def unknown(self, chunk_id: str) -> StoreError:
-        return StoreError(
-            f"Collection {self._name!r} has no chunk {chunk_id!r}.",
-            remedy="It may have been removed meanwhile; run the query again.",
-        )
 
 
 class PgCollection(RowCollection):
@@ -119,7 +105,7 @@ class PgCollection(RowCollection):
         self._store: PgConnection = store
         self._pinned = pinned
 
-    def at_once(self) -> PgCollection:
+    def snapshot(self) -> PgCollection:
         """The collection pinned for one query, so that it is not looked up again."""
         return PgCollection(self._store, self._name, self.registered)
 
@@ -169,13 +155,8 @@ class PgCollection(RowCollection):
         found = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
         return {i: found[i] for i in ids if i in found}
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
-        found = {i: rows.read(text) for i, text in self._get(ids, "c.id, c.vector::text")}
-        for chunk_id in ids:
-            if chunk_id not in found:
-                raise self.unknown(chunk_id)
-        return np.array([found[i] for i in ids], dtype=np.float32)
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        return ((i, rows.read(text)) for i, text in self._get(ids, "c.id, c.vector::text"))
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
@@ -223,9 +204,7 @@ class PgCollection(RowCollection):
                 "version": row.version,
             }
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
-            for chunk_id in given:
-                if chunk_id not in known:
-                    raise self.unknown(chunk_id)
+            self.check_known(given, known)
 
     def _count(self, row: Registered, where: Where | None = None) -> int:
         """How many chunks of this version the condition admits; counted once."""
@@ -245,19 +224,3 @@ class PgCollection(RowCollection):
         )
         known = rows.holdable(ids)
         yield from self._store.read(query, {"ids": known}) if known else ()
-
-
-def _checked(vector: Vectors, dimension: int) -> Vectors:
-    query = np.asarray(vector, dtype=np.float32)
-    query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
-    if query.ndim != 1 or not np.isfinite(query).all():
-        raise StoreError(
-            "The embedding model returned an invalid vector (NaN or infinity).",
-            remedy="Rephrase the question, or check the embedding model.",
-        )
-    if len(query) != dimension:
-        raise StoreError(
-            f"The question's vector has {len(query)} dimensions, but the chunks have {dimension}.",
-            remedy="Check that the collection was indexed with the embedding model now in use.",
-        )
-    return query

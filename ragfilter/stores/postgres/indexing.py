@@ -14,12 +14,12 @@ from time import perf_counter
 
 from ragfilter.ingest.records import Record
 from ragfilter.protocols import Embedder, Progress
+from ragfilter.stores.chunked import check_embedder
 from ragfilter.stores.copies import content_fingerprint, text_key
 from ragfilter.stores.index import (
     Rules,
     Steps,
     bars_of,
-    check_model,
     embed,
     report_of,
     row_of,
@@ -53,7 +53,7 @@ def index(
     with store.only_one(name):
         old = store.summary(name)
         if not reset:
-            check_model(name, old, embedder)
+            check_embedder(name, old.embedder if old else "", embedder.name)
         before = {} if old is None or reset else old.fingerprints
         fresh = [r for i, r in given.items() if before.get(i) != r.fingerprint]
         report = report_of(name, given, before, fresh, embedder)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ragfilter.basics.extras import extra
-from ragfilter.errors import CollectionMissing, StoreError, WorkspaceLocked
+from ragfilter.errors import CollectionMissing, WorkspaceLocked
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
+from ragfilter.stores.chunked import check_embedder
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, with_rule
 from ragfilter.stores.info import CollectionInfo, check_name
 from ragfilter.stores.postgres import rows, schema
@@ -46,12 +47,7 @@ class PgStore(PgConnection):
         collection was made, whose vectors would mean something else.
         """
         made_with = self.registered(name).embedder
-        if embedder and embedder != made_with:
-            raise StoreError(
-                f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
-                remedy=f"Query it with {made_with}, or replace the collection.",
-                action="replace",
-            )
+        check_embedder(name, made_with, embedder)
         return PgCollection(self, name)
 
     def outdated(self, version: str) -> bool:

@@ -14,8 +14,6 @@ from functools import cached_property
 from typing import Any, Literal, cast
 from uuid import UUID
 
-import numpy as np
-
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue, Vectors, Where
@@ -221,7 +219,7 @@ class TableCollection(RowCollection):
         named = {f: c for f, c in asked.items() if f not in ("id", "text", "embedding", "metadata")}
         self._plain |= named
 
-    def at_once(self) -> TableCollection:
+    def snapshot(self) -> TableCollection:
         return self
 
     @cached_property
@@ -294,13 +292,9 @@ class TableCollection(RowCollection):
         }
         return {i: found[i] for i in ids if i in found}
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
-        found = dict(self._get(ids, f"c.{_name(self._vector.name)}::text"))
-        for chunk_id in ids:
-            if chunk_id not in found:
-                raise self.unknown(chunk_id)
-        return np.array([rows.read(found[i]) for i in ids], dtype=np.float32)
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        found = self._get(ids, f"c.{_name(self._vector.name)}::text")
+        return ((i, rows.read(text)) for i, text in found)
 
     def catalogue(self) -> Catalogue:
         """Every chunk by id without text, however many there are: no condition is checked by the
@@ -339,9 +333,7 @@ class TableCollection(RowCollection):
         }
         with self._store.writing() as connection:
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
-            for chunk_id in rules:
-                if chunk_id not in known:
-                    raise self.unknown(chunk_id)
+            self.check_known(rules, known)
         self._store.edits += 1
 
     @property

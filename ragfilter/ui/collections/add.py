@@ -324,7 +324,7 @@ def _order(
         headings=reading.headings, columns=dict(reading.columns),
     )  # fmt: skip
     # Here, because a job without its model would fail after the files are handed over.
-    resources.bench.embedder_called(model).prepare()
+    resources.bench.load_embedder(model).prepare()
     # Another tab may have used the name since it was typed.
     if new and (problem := _problem(name, resources)):
         state.notice(problem)

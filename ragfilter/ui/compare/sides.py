@@ -56,7 +56,7 @@ def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]
     """The choices for a side. A strategy that has to be learned is offered once it has been."""
     own = [OWN] if _own(letter) else []
     learned = bool(in_force.cutoff.calibration)
-    cuts = [f"{CUT_BY}{each.name}" for each in STRATEGIES if each.weigh is None or learned]
+    cuts = [f"{CUT_BY}{each.name}" for each in STRATEGIES if each.values_of is None or learned]
     return [IN_FORCE, *own, *PROFILES, *cuts, *(f"{RUN}{number}" for number in runs)]
 
 
@@ -94,12 +94,6 @@ def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
     """Choose a side."""
     kept = {k: v for k, v in _compared().items() if k != letter and not k.startswith(f"{letter}.")}
     state.session().compared = kept | link.write_side(letter, word, changes)
-
-
-def load(letter: str, content: bytes, name: str) -> None:
-    """Load a side from a settings file. Raises SettingsError."""
-    profile, changes = state.from_file(content, name)
-    put(letter, profile, changes)
 
 
 def swap() -> None:

@@ -268,7 +268,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
     work = desk.lay(collection, state.settings(), resources)
-    return rule_effect.guard(work, chunk_id, text, at_once=True)
+    return rule_effect.guard(work, chunk_id, text, immediate=True)
 
 
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:

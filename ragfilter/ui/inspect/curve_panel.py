@@ -17,7 +17,7 @@ from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow
-from ragfilter.report.thresholds import CutLine, cut_line, first_step, limits, one_more
+from ragfilter.report.thresholds import CutLine, change_to_keep, cut_line, first_step, limits
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -59,7 +59,7 @@ def draw(view: View) -> None:
         )
         summary = view.summary
         counts = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
-        nearest = one_more(result, -1, view.under), one_more(result, 1, view.under)
+        nearest = change_to_keep(result, -1, view.under), change_to_keep(result, 1, view.under)
         names = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = dict(zip((row.id for row in view.rows), names, strict=True))
         curve_drag.draw(

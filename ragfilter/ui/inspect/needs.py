@@ -10,7 +10,7 @@ from ragfilter.engine.complete import forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Pending, PoolResult
+from ragfilter.model import Need, PoolResult
 from ragfilter.report import judge_stats
 from ragfilter.report.verdicts import Forecast, forecast
 from ragfilter.text import numbers
@@ -63,7 +63,7 @@ def draw(view: View) -> None:
             )
 
 
-def reranking(result: PoolResult) -> tuple[Pending | None, bool]:
+def reranking(result: PoolResult) -> tuple[Need | None, bool]:
     """The need for a reranker's scores, and whether reranking has failed before. The need is also
     None if trying again cannot help; `problems.failed` then says what can."""
     if problems.hopeless(result) is not None:
@@ -114,7 +114,7 @@ def judge_button(
     )
 
 
-def _score(need: Pending, result: PoolResult, resources: Resources, *, again: bool) -> str:
+def _score(need: Need, result: PoolResult, resources: Resources, *, again: bool) -> str:
     quality = result.settings.quality
     n = numbers.chunks(len(need.chunk_ids))
     left = _unscored(need, result, resources)
@@ -128,7 +128,7 @@ def _score(need: Pending, result: PoolResult, resources: Resources, *, again: bo
     return f"Score {'again: ' if again else ''}{n} with {name} · {seconds}, {where}"
 
 
-def _unscored(need: Pending, result: PoolResult, resources: Resources) -> int:
+def _unscored(need: Need, result: PoolResult, resources: Resources) -> int:
     """How many chunks a model would have to read; cached scores or vectors cover the others."""
     quality = result.settings.quality
     by_id = {hit.id: hit.chunk.passage for hit in result.pool.hits}

@@ -81,7 +81,7 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
         ("Candidates", numbers.count(stats.original)),
         ("Kept", numbers.count(stats.kept)),
         ("Reduction", f"{stats.reduction:.0%}"),
-        ("Brought", numbers.count(stats.expanded)),
+        ("ExpandedChunk", numbers.count(stats.expanded)),
         ("Fallback", "used" if stats.fallback else "not used"),
         ("Time", numbers.ms(stats.ms)),
         ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),

@@ -98,7 +98,7 @@ def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
     from ragfilter.ui.session import answers
 
     asked, resources = view.asked, view.resources
-    embedder = resources.bench.embedder_of(asked.collection)
+    embedder = resources.bench.recorded_embedder(asked.collection)
     known = {name: answers.known(asked.query, side, resources) for name, side in names.items()}
     return {
         "origin": ReportOrigin(

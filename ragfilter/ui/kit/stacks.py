@@ -51,7 +51,7 @@ def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
     """What a plain search would send, and what passes the filter."""
     kept = {hit.id: hit for hit in result.kept}
     plain = unfiltered(result.pool, result.settings, result.user)
-    fell = {i: fall for fall in story.fell for i in fall.ids}
+    fell = {i: fall for fall in story.drops_from_unfiltered for i in fall.ids}
     deciding = result.outcomes()
 
     def entry(hit: Hit) -> StackRow:

@@ -42,7 +42,7 @@ def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
     """The sentences as HTML: figures in bold, and each reason with its sign."""
     words = html.text(" ".join(sentences(story, *price)))
     words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", words)
-    for fall in story.fell:
+    for fall in story.drops_from_unfiltered:
         count, _, reason = html.text(fall.line).partition(" ")
         sign = html.outcome_sign("dropped", fall.layer, fall.setting)
         words = words.replace(f"<b>{count}</b> {reason}", f"{sign}<b>{count}</b> {reason}", 1)
@@ -74,7 +74,7 @@ def unnamed(view: View) -> str:
     """A sentence naming an uncommon word of the question that no chunk kept for the user contains;
     empty if there is none."""
     kept, info = view.mine.kept, known_collections(view.resources).get(view.asked.collection)
-    embedder = view.resources.bench.embedder_called("" if info is None else info.embedder)
+    embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""
 

@@ -69,9 +69,12 @@ def _pruned(view: View) -> None:
 def _picture(view: View, current_story: Story) -> None:
     """Draw both stacks, and the buttons that drop the passages, one reason at a time."""
     # The last step adds what passes from farther down.
-    last, chosen = len(current_story.fell) + bool(current_story.beyond), state.session().scene
+    last, chosen = (
+        len(current_story.drops_from_unfiltered) + bool(current_story.beyond),
+        state.session().scene,
+    )
     now = last if chosen is None else min(chosen, last)
-    fallen = {i for fall in current_story.fell[:now] for i in fall.ids}
+    fallen = {i for fall in current_story.drops_from_unfiltered[:now] for i in fall.ids}
     before, after = stacks.before_and_after(view.mine, current_story)
     if now < last:
         left = (
@@ -101,7 +104,7 @@ def _picture(view: View, current_story: Story) -> None:
                 args=(to, "scene"),
             )
         words = (
-            [fall.line for fall in current_story.fell[now - 1 : now]]
+            [fall.line for fall in current_story.drops_from_unfiltered[now - 1 : now]]
             if now
             else ["Everything found"]
         )

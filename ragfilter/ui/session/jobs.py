@@ -105,11 +105,11 @@ class Job(Generic[V]):
 
 
 class Jobs:
-    """The jobs of the server by key, shared by all sessions. At most `at_once` of those that are
-    `joined` work at the same time; by default, one per core."""
+    """The jobs of the server by key, shared by all sessions. At most `max_parallel`
+    `joined` jobs work at the same time; by default, one per core."""
 
-    def __init__(self, at_once: int | None = None) -> None:
-        self._turns = threading.BoundedSemaphore(at_once or os.cpu_count() or 1)
+    def __init__(self, max_parallel: int | None = None) -> None:
+        self._turns = threading.BoundedSemaphore(max_parallel or os.cpu_count() or 1)
         self._lock = threading.RLock()
         self._jobs: dict[Hashable, Job[Any]] = {}
         self._waiting: Counter[Hashable] = Counter()

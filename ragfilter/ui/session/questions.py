@@ -3,7 +3,7 @@
 The store is only asked when something is submitted (a question, a collection, an edit, a new
 session), never because a setting changed: a pool is cached for all sessions, and sliders only
 replay it. Local rerank scores and the LLM's earlier answers are fetched with the question. What a
-later change of settings lacks stays a `Pending`, which the page offers as a button. It asks a model
+later change of settings lacks stays a `Need`, which the page offers as a button. It asks a model
 once per press and in the background. If a slider moves meanwhile, the next run waits for the same
 call.
 """
@@ -65,7 +65,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         with _waiting(place, "Searching …"):
             html.draw('<i class="rf-searching"></i>')
             # Loaded first, so that loading does not count as search time.
-            resources.bench.embedder_of(session.collection).prepare()
+            resources.bench.recorded_embedder(session.collection).prepare()
             asked = ask_now(question, session.collection, settings, user, resources)
             pool = pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.
@@ -88,13 +88,15 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         with _waiting(place, "Scoring …"):
             pool = complete_pool(session.asked, pool, settings, user, resources)
     elif settings.prune.enabled:
-        pool = _pruned(session.asked, pool, settings, resources)
+        pool = _add_contributions(session.asked, pool, settings, resources)
     if session.request is None:
         return pool
     return _fulfil(session.request, pool, session.asked, settings, resources, place)
 
 
-def _pruned(asked: AskedQuestion, pool: Pool, settings: Settings, resources: Resources) -> Pool:
+def _add_contributions(
+    asked: AskedQuestion, pool: Pool, settings: Settings, resources: Resources
+) -> Pool:
     """The pool with what the sentences of the chunks that are kept now contribute. As for quotes,
     only those are embedded whose vectors are not stored."""
     user, replay = state.user(), state.session().replays.of

@@ -30,7 +30,7 @@ from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune.tuning_map import STOP
 
-FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
+TARGETS: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
 AGAIN = "recalibrate-asked"
 """Set by another page to have the settings recalibrated."""
@@ -70,8 +70,8 @@ class Suggestion:
 def ask(visit: Visit, labels: Labels | None) -> Wish:
     """Draw the button, and what to tune for."""
     figure = st.selectbox(
-        "Tune for", list(FIGURES), key="tune-for", persist_state="session", width=150,
-        format_func=lambda name: FIGURES[name],
+        "Tune for", list(TARGETS), key="tune-for", persist_state="session", width=150,
+        format_func=lambda name: TARGETS[name],
         help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks "
         "for the shortest context at a recall that you set.",
     )  # fmt: skip

@@ -17,7 +17,7 @@ from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
 from ragfilter.settings.schema import fields
 from ragfilter.ui.kit import progress
-from ragfilter.ui.kit.runs.plots import FIGURES, layout
+from ragfilter.ui.kit.runs.plots import THREE_DECIMALS, layout
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.plotting import CLEAR, LEGEND, Ink
 from ragfilter.ui.session import state
@@ -176,7 +176,7 @@ def heatmap(
                             "font": {"color": "#ffffff" if two else ink.text}},
     }  # fmt: skip
     if not two:
-        figure_layout["yaxis"] |= FIGURES
+        figure_layout["yaxis"] |= THREE_DECIMALS
     for axis, values in (("xaxis", surface.xs), ("yaxis", surface.ys)):
         if by_factors(values[0], values[-1]):
             figure_layout[axis]["type"] = "log"
@@ -188,7 +188,7 @@ def _between(surface: Map, measure: str) -> dict[str, Any]:
         "type": "heatmap", "name": SHOWN[measure], "x": surface.xs, "y": surface.ys,
         "hoverinfo": "skip",
         "z": surface.figures[measure].T.tolist(), "colorscale": COLOURS,
-        "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}, **FIGURES},
+        "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}, **THREE_DECIMALS},
     }  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def front(
     figure_layout = layout(ink, "context tokens", "recall") | {
         "clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND,
     }  # fmt: skip
-    figure_layout["yaxis"] |= FIGURES
+    figure_layout["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": figure_layout}
 
 

@@ -180,19 +180,19 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
     )
 
 
-def guard(work: Desk, chunk_id: str, text: str, *, at_once: bool = False) -> str:
+def guard(work: Desk, chunk_id: str, text: str, *, immediate: bool = False) -> str:
     """The harm that saving `text` would do, as `harm` says it."""
     try:
-        return harm(work, {chunk_id: stored_form(text)}, at_once=at_once)
+        return harm(work, {chunk_id: stored_form(text)}, immediate=immediate)
     except RuleError:
         return ""
 
 
-def harm(work: Desk, changes: Changes, *, at_once: bool = False) -> str:
-    """Which labelled questions would lose a relevant chunk, in words; empty if none. Those that are
-    not gathered, or with `at_once` all, are checked by the rules alone: whether they meet a chunk's
-    rule now and would no longer meet it."""
-    known = None if at_once else gathered(work)
+def harm(work: Desk, changes: Changes, *, immediate: bool = False) -> str:
+    """Which labelled questions would lose a relevant chunk, in words; empty if none. Questions
+    that are not gathered, or with `immediate` all, are checked by the rules alone: whether they
+    meet a chunk's rule now and would no longer meet it."""
+    known = None if immediate else gathered(work)
     losing = []
     if known is not None:
         effect = _effect(work, known, changes)
@@ -275,6 +275,7 @@ def _row(work: Desk, row: QueryEffect) -> str:
 
 
 def _names(work: Desk, ids: Sequence[str], most: int) -> str:
-    chunks = [work.chunks.get(i) for i in ids[:most]]
-    names = ", ".join("a chunk that is gone" if c is None else c.name for c in chunks)
+    there = [i for i in ids[:most] if i in work.chunks]
+    gone = len(ids[:most]) - len(there)
+    names = ", ".join([*work.titles(there), *["a chunk that is gone"] * gone])
     return html.text(names) + (f" and {len(ids) - most} more" if len(ids) > most else "")

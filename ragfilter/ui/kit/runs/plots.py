@@ -16,7 +16,7 @@ from ragfilter.ui.look.plotting import LEGEND, Ink
 
 HEIGHT = 360
 SMALL = LEGEND | {"font": {"size": 12}}
-FIGURES = {"tickformat": ".3f"}
+THREE_DECIMALS = {"tickformat": ".3f"}
 """The axis of a measure or a distance, with as many decimals everywhere as in tables."""
 SYMBOLS = {
     "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
@@ -44,8 +44,8 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
                            "line": {"width": 1, "color": ink.surface}},
             })  # fmt: skip
     drawn = layout(ink, "recall", "precision")
-    drawn["xaxis"] |= FIGURES
-    drawn["yaxis"] |= FIGURES
+    drawn["xaxis"] |= THREE_DECIMALS
+    drawn["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": drawn | {"showlegend": True, "legend": SMALL}}
 
 
@@ -90,7 +90,7 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
         "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold,
                     "y1": threshold, "line": {"color": ink.text, "width": 1.4, "dash": "dash"}}],
     }  # fmt: skip
-    drawn["yaxis"] |= FIGURES
+    drawn["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": drawn}
 
 

@@ -1,0 +1,75 @@
+"""What the collections of every store have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ragfilter.errors import StoreError
+from ragfilter.protocols import Vectors
+
+
+class ChunkedCollection(ABC):
+    """A collection by its name, with rules and vectors by the ids of chunks."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @abstractmethod
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        """The rule texts of these chunks; unknown ids are left out."""
+
+    @abstractmethod
+    def known_vectors(self, ids: Sequence[str]) -> Iterable[tuple[str, Vectors]]:
+        """The vectors of these chunks by id; unknown ids are left out."""
+
+    def rule(self, chunk_id: str) -> str | None:
+        found = self.rules([chunk_id])
+        self.check_known([chunk_id], found)
+        return found[chunk_id]
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
+        found = dict(self.known_vectors(ids))
+        self.check_known(ids, found)
+        return np.array([found[i] for i in ids], dtype=np.float32)
+
+    def check_known(self, ids: Iterable[str], known: Iterable[str]) -> None:
+        """Raise StoreError if one of these chunks is not among those that are known."""
+        there = set(known)
+        for chunk_id in ids:
+            if chunk_id not in there:
+                raise StoreError(
+                    f"Collection {self._name!r} has no chunk {chunk_id!r}.",
+                    remedy="It may have been removed meanwhile; run the query again.",
+                )
+
+
+def query_vector(vector: Vectors) -> Vectors:
+    """A question's vector, of shape (dimension,) or (1, dimension), as one of shape (dimension,).
+    Raises StoreError if it is not finite: a store would answer it with arbitrary chunks."""
+    query = np.asarray(vector, dtype=np.float32)
+    query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
+    if query.ndim != 1 or not np.isfinite(query).all():
+        raise StoreError(
+            "The embedding model returned an invalid vector (NaN or infinity).",
+            remedy="Rephrase the question, or check the embedding model.",
+        )
+    return query
+
+
+def check_embedder(name: str, made_with: str, embedder: str) -> None:
+    """Raise StoreError if `embedder` is not the model with which a collection was made, whose
+    vectors would mean something else. Nothing is known where either is empty."""
+    if embedder and made_with and embedder != made_with:
+        raise StoreError(
+            f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
+            remedy=f"Use {made_with}, or replace the collection.",
+            action="replace",
+        )
