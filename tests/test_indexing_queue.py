@@ -114,7 +114,7 @@ def test_an_order_that_is_removed_while_it_runs_is_stopped(
     bench: Workbench, tmp_path: Path
 ) -> None:
     queue = queue_of(bench)
-    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 6400))))
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
     Worker(bench).start()
     until(queue, job, lambda standing: standing.done >= 64)
     queue.remove(job.id)
