@@ -94,20 +94,6 @@ def test_a_side_of_its_own_comes_by_link(
     assert any("Cutoff: Strategy relative → otsu" in text for text in shown.html)
 
 
-def test_a_side_comes_from_a_settings_file(page: Callable[..., Any]) -> None:
-    shown = page(q=CLERIC)
-    good = b'profile = "full"\n[cutoff]\nmax_results = 1\n'
-    shown.at.file_uploader(key="side-a-file").set_value(("own.toml", good, "application/toml"))
-    shown.run()
-    assert _link(shown) == {"a": "full", "a.cutoff.max_results": "1", "b": "settings"}
-    assert "Both keep 1 passage" in said(shown)
-    bad = b"[cutoff]\nmagic = 1\n"
-    shown.at.file_uploader(key="side-b-file").set_value(("bad.toml", bad, "application/toml"))
-    shown.run()
-    assert any("cutoff.magic" in error.replace("\\", "") for error in shown.errors)
-    assert _link(shown)["b"] == "settings"
-
-
 def test_what_was_not_learned_is_not_offered_and_by_link_it_says_how(
     page: Callable[..., Any],
 ) -> None:

@@ -52,7 +52,7 @@ def expect_no_overflow(tab: Any) -> None:
     for width in WIDTHS:
         tab.page.set_viewport_size({"width": width, "height": 900})
         # A table takes its new width a moment after the window has.
-        tab.rest().page.wait_for_function(f"!({OVERFLOW})()")
+        tab.rest().page.wait_for_function(f"() => !({OVERFLOW})()")
     tab.page.set_viewport_size({"width": 1440, "height": 900})
     tab.rest()
 

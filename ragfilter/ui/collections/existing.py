@@ -98,7 +98,7 @@ def _table(every: tuple[Facts, ...]) -> None:
         "space": [visit.SPACES[facts.info.space] for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
-        "state": [STATES[facts.info.complete] if facts.info.ours else "not made by ragfilter"
+        "state": [STATES[facts.info.complete] if facts.info.ours else "opened"
                   for facts in every],
     }  # fmt: skip
     st.dataframe(columns, hide_index=True, key="collections-table")
@@ -284,12 +284,15 @@ def _mapped(
     """Draw which columns of a table hold what, and its distance; return what was chosen."""
     table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
     columns = {**table.guess(), **opening.columns}
-    with st.container(horizontal=True, gap="small", key=f"{key}-columns"):
+    with st.container(
+        horizontal=True, vertical_alignment="bottom", gap="small", key=f"{key}-columns"
+    ):
         for field, names in table.choices().items():
             chosen = columns.pop(field, "")
             column = st.selectbox(
-                f"Column of {field}", names, names.index(chosen) if chosen in names else None,
-                key=f"{key}-{field}-{name}", disabled=not names, placeholder="all",
+                f"{field.capitalize()} column", names,
+                names.index(chosen) if chosen in names else None, placeholder="all",
+                key=f"{key}-{field}-{name}", disabled=not names,
                 help="Every other column is a field of its name.",
             )  # fmt: skip
             columns |= {field: column} if column else {}

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.errors import SettingsError
 from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
@@ -15,12 +14,10 @@ from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import ask, controls, empty, problems
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.share import draw_link
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, visit, widget
 from ragfilter.ui.session.visit import Visit
 
-MAX_MB = 1
-REFUSED = "side-refused"
 ONE = "One question"
 
 
@@ -77,17 +74,14 @@ def _bar(
         )
         _choice("b", here, runs)
         _over(chosen.sets_of(here), name)
-        with st.popover("More", key="sides-more", help="Copy a side, or load one from a file."):
-            st.button(
-                "Copy A to B",
-                key="sides-copy",
-                icon=":material/content_copy:",
-                on_click=choosing.copy,
-                args=(a,),
-                help="Current settings are copied as a snapshot, so later changes are compared "
-                "with it.",
-            )
-            _files()
+        st.button(
+            "Copy A to B",
+            key="sides-copy",
+            icon=":material/content_copy:",
+            on_click=choosing.copy,
+            args=(a,),
+            help="Copies current settings as a snapshot, so later changes are compared with it.",
+        )
         share = st.container(key="share", width="content")
     return (a, b), share
 
@@ -122,29 +116,3 @@ def _over(sets: Mapping[str, int], name: str) -> None:
         width=210,
         **widget.of("compare-over", name, choosing.put_query_set, labels=labels),
     )
-
-
-def _files() -> None:
-    for letter in link.SIDES:
-        st.file_uploader(
-            f"Settings file for {letter.upper()}",
-            type="toml",
-            key=f"side-{letter}-file",
-            max_upload_size=MAX_MB,
-            on_change=_load,
-            args=(letter,),
-            help="A file downloaded with Save, or any file that `ragfilter query --config` reads.",
-        )
-    if st.session_state.get(REFUSED):
-        st.error(prose.message(st.session_state[REFUSED]))
-
-
-def _load(letter: str) -> None:
-    st.session_state[REFUSED] = ""
-    given = st.session_state[f"side-{letter}-file"]
-    if given is None:
-        return
-    try:
-        choosing.load(letter, given.getvalue(), given.name)
-    except SettingsError as error:
-        st.session_state[REFUSED] = str(error)

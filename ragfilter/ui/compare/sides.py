@@ -96,12 +96,6 @@ def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
     state.session().compared = kept | link.write_side(letter, word, changes)
 
 
-def load(letter: str, content: bytes, name: str) -> None:
-    """Load a side from a settings file. Raises SettingsError."""
-    profile, changes = state.from_file(content, name)
-    put(letter, profile, changes)
-
-
 def swap() -> None:
     """Swap A and B."""
     a, b = ((_word(letter), _own(letter)) for letter in link.SIDES)

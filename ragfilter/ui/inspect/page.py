@@ -14,7 +14,7 @@ from ragfilter.report.story import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, ask, controls, empty, help, problems, share, stacks, summary
-from ragfilter.ui.look import html
+from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
@@ -99,7 +99,9 @@ def finish(view: View, places: Places) -> None:
                 panel.draw(view)
         with places.below:
             saving.keep_all_in_browser()
-    state.session().answered = view.asked
+    now = state.session()
+    now.answered = view.asked
+    frame.mount("inspect/into_view.js", key="into-view", data=now.revealed)
 
 
 def _bar() -> DeltaGenerator:
@@ -113,8 +115,8 @@ def _open_more(view: View) -> None:
         "Close Tune" if now.tuning else "Tune",
         key="open-tuning",
         type="primary",
-        on_click=state.put,
-        args=(not now.tuning, "tuning"),
+        on_click=_open_tuning,
+        args=(not now.tuning,),
         help="Strategy and limits of the cut, beside the curve.",
     )
     chunks = numbers.chunks(view.summary.retrieved)
@@ -129,6 +131,12 @@ def _open_more(view: View) -> None:
     share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     help.draw(view.resources)
+
+
+def _open_tuning(on: bool) -> None:
+    state.session().tuning = on
+    if on:
+        state.reveal(".st-key-tune")
 
 
 def _clicked() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -18,7 +19,7 @@ import streamlit as st
 
 from ragfilter.basics.threads import Shelf
 from ragfilter.engine.search import Backends
-from ragfilter.errors import ModelError
+from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import Preparation
 from ragfilter.layers.quality import reranker_key
@@ -154,7 +155,9 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     sentences = Sentences(bench.workspace)
     bench.before_closing(sentences.close)
     ahead = Preparation(bench, sentences, _somebody_waits)
-    Worker(bench, ahead.step).start()
+    # Without its database nothing is indexed, and what needs it says what is wrong with it.
+    with suppress(StoreError):
+        Worker(bench, ahead.step).start()
     return Resources(bench, _deployment, sentences, ahead)
 
 

@@ -178,6 +178,8 @@ class Session:
     window: str = CUT
     curve_frame: tuple[object, Any] | None = None
     """The ranges of the curve's axes, and what they were chosen for, so that they stay."""
+    revealed: tuple[str, int] = ("", 0)
+    """The selector of what was opened last, and how often something was."""
     drag_moves: int = 0
     table_clicks: int = 0
 
@@ -451,7 +453,13 @@ def open_chunk(chunk_id: str | None) -> None:
     """Show a chunk in the panel, and select its row in the table."""
     if chunk_id:
         session().chunk = chunk_id
+        reveal(".st-key-panel")
         open_panel("Chunk")
+
+
+def reveal(selector: str) -> None:
+    """Scroll to this part of Inspect, unless it is in view."""
+    session().revealed = selector, session().revealed[1] + 1
 
 
 def open_panel(name: str) -> None:

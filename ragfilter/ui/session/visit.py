@@ -5,6 +5,7 @@ current question.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -49,8 +50,11 @@ def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, 
     reached, they are those it had last."""
     session = state.session()
     held = session.collections
-    try:
+    moved: tuple[tuple[int, str], ...] = ()
+    # What needs the database says what is wrong with it.
+    with suppress(StoreError):
         moved = queue_of(resources.bench).moved()
+    try:
         if held is None or anew or held[0] != moved:
             held = moved, {info.name: info for info in resources.bench.collections()}
     except StoreError:

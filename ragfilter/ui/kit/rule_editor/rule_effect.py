@@ -275,6 +275,7 @@ def _row(work: Desk, row: QueryEffect) -> str:
 
 
 def _names(work: Desk, ids: Sequence[str], most: int) -> str:
-    chunks = [work.chunks.get(i) for i in ids[:most]]
-    names = ", ".join("a chunk that is gone" if c is None else c.name for c in chunks)
+    there = [i for i in ids[:most] if i in work.chunks]
+    gone = len(ids[:most]) - len(there)
+    names = ", ".join([*work.titles(there), *["a chunk that is gone"] * gone])
     return html.text(names) + (f" and {len(ids) - most} more" if len(ids) > most else "")
