@@ -3,7 +3,8 @@
 After every kill the workspace is opened again, and then: no acknowledged edit is lost, no bulk
 change is half applied, and the store holds what the journal says. The killed process writes bulk
 changes in small pages, so that kills also hit between two pages. No model is loaded.
-Run: PYTHONPATH=. python benchmarks/kill_rules.py [TIMES], 50 by default.
+Run: PYTHONPATH=. python benchmarks/kill_rules.py [TIMES [ADDRESS]], 50 by default, in a new folder
+or in an empty database at an address (``postgresql://…``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.stores.chroma import collection as chroma
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.workspace import Workspace
+from ragfilter.workbench import open_workspace_of, read_deployment
 
 N = 400
 BULK = 200
@@ -35,22 +35,23 @@ def rule(number: int) -> str:
     return json.dumps({"contain": f"term {number}"}, separators=(",", ":"))
 
 
-def make(folder: Path) -> None:
-    with open_workspace(folder) as bench:
-        store = bench.workspace.chroma()
-        store.create(NAME, embedder=bench.embedder.name)
+def make(place: str) -> None:
+    with open_workspace(place) as bench:
         vectors = np.random.default_rng(0).normal(size=(N, 384)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        collection = store.collection(NAME)
         rows = [StoredRow(Chunk(f"c{i}", f"text {i}"), vectors[i]) for i in range(N)]
+        if (database := bench.workspace.pg()) is not None:
+            database.put(NAME, rows, embedder=bench.embedder.name, content="made")
+            return
+        collection = bench.workspace.chroma().create(NAME, embedder=bench.embedder.name)
         collection.write(rows)
         collection.mark_content("made")
 
 
-def work(folder: Path, first: int) -> None:
+def work(place: str, first: int) -> None:
     """Save singly and in bulk by turns, for ever. Prints what it begins and what is done."""
     chroma.WRITE_BATCH = PAGE
-    with open_workspace(folder) as bench:
+    with open_workspace(place) as bench:
         store, journal = bench.collection(NAME), bench.journal
         number = first
         while True:
@@ -73,11 +74,11 @@ def work(folder: Path, first: int) -> None:
 
 
 def killed(
-    folder: Path, first: int, chance: random.Random
+    place: str, first: int, chance: random.Random
 ) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
     """Let a process work, and kill it: what was acknowledged and what was begun, by number."""
     child = subprocess.Popen(
-        [sys.executable, __file__, "--work", str(folder), str(first)],
+        [sys.executable, __file__, "--work", place, str(first)],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert child.stdout is not None
@@ -99,29 +100,29 @@ def killed(
     return acknowledged, begun
 
 
-def is_half_written(folder: Path, ids: list[str], wanted: str) -> bool:
+def is_half_written(place: str, ids: list[str], wanted: str) -> bool:
     """Whether some of the rules had reached the store, and others not, when the process stopped."""
-    with Workspace.open(folder) as workspace:
-        present = workspace.chroma().collection(NAME).rules(ids)
+    with open_workspace_of(read_deployment(data_dir=place), "kill") as workspace:
+        present = workspace.store().collection(NAME).rules(ids)
     return 0 < sum(rule == wanted for rule in present.values()) < len(ids)
 
 
-def main(times: int) -> None:
+def main(times: int, address: str = "") -> None:
     chance = random.Random(0)
     wanted: dict[str, str | None] = dict.fromkeys(f"c{i}" for i in range(N))
     number, saved, finished, between = 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        make(folder)
+        place = address or name
+        make(place)
         for turn in range(times):
-            acknowledged, begun = killed(folder, number, chance)
+            acknowledged, begun = killed(place, number, chance)
             last = max(begun, default=number)
             if begun:
-                between += is_half_written(folder, begun[last], rule(last))
+                between += is_half_written(place, begun[last], rule(last))
             for done, ids in acknowledged.items():
                 wanted |= dict.fromkeys(ids, rule(done))
             saved += len(acknowledged)
-            with open_workspace(folder) as bench:
+            with open_workspace(place) as bench:
                 store = bench.collection(NAME)
                 present = store.rules(list(wanted))
                 under_way = {i for i in wanted if present[i] == rule(last) != wanted[i]}
@@ -147,6 +148,6 @@ def main(times: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
-        work(Path(sys.argv[2]), int(sys.argv[3]))
+        work(sys.argv[2], int(sys.argv[3]))
     else:
-        main(int(sys.argv[1]) if sys.argv[1:] else 50)
+        main(int(sys.argv[1]) if sys.argv[1:] else 50, *sys.argv[2:])

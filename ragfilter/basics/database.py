@@ -33,6 +33,11 @@ _DAMAGED = re.compile("not a database|malformed")
 _USER = re.compile('(user|role) "[^"]*"')
 _together: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("together", default=None)
 """The database and connection of a transaction that several books share."""
+OTHER_SCHEMA = (
+    "It is not damaged, and nothing was changed. Export its labels and rules with the version of "
+    "ragfilter that made it. Then index into another workspace or database, and import them there."
+)
+
 CAUSES = {
     "password|no pg_hba|this user does not exist|not permitted to log": "Check the user and "
     "password in the address.",
@@ -40,6 +45,9 @@ CAUSES = {
     '(extension|file) "[^"]*vector[^"]*"': "Install pgvector on the server, then have its "
     "administrator run CREATE EXTENSION vector in this database.",
     "permission denied": "Let this user create tables there.",
+    r"column \S+ does not exist": OTHER_SCHEMA,
+    "already exists": "Another program's table has this name, and nothing was changed. Use another "
+    "database.",
 }
 """What PostgreSQL complains about, and what to do about it."""
 UNREACHED = re.compile(
@@ -52,11 +60,6 @@ LOST = (
     "them, and labels, query sets, runs, votes and drafts are gone."
 )
 """What moving a damaged database away costs, whichever book found the damage."""
-
-OTHER_SCHEMA = (
-    "It is not damaged, and nothing was changed. Export its labels and rules with the version of "
-    "ragfilter that made it. Then index into another workspace or database, and import them there."
-)
 
 OTHER_OWNER = "Nothing was changed. Name another database in RAGFILTER_DATABASE_URL."
 

@@ -181,9 +181,11 @@ class Filter:
         """Decide many queries, each with its own `docs`, in processes of their own: as many as
         there are cores, if `processes` does not say.
 
-        Raises what the first that fails raises, ValueError if there are more of one than of the
-        other, and whatever pickle raises for a model that cannot be sent. As with any module that
-        starts processes, the calling script keeps what it runs under ``if __name__ == "__main__"``.
+        A process takes a second to start, and its results take half as long to arrive as to decide,
+        so it pays with thousands of queries on many cores, and where models are waited for. The
+        calling script keeps what it runs under ``if __name__ == "__main__"``. Raises what the first
+        query that fails raises, ValueError if there are more of one than of the other, and what
+        pickle raises for a model that cannot be sent.
         """
         asked = list(zip(queries, map(list, docs), strict=True))
         return decide(partial(self, metric=metric, user=user), asked, processes)

@@ -14,7 +14,9 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -47,6 +49,8 @@ OWN_DATABASE = "postgresql://"
 """The database of the workspace, or of the environment (``PGHOST`` …) if that is a folder."""
 SERVER_S = 10.0
 """Timeout for a foreign server, in seconds."""
+KNOWN_S = 1.0
+"""How long an instance goes by what it has read, where others may open and close too."""
 SAMPLE = 50
 NEAR_ONE = 0.01
 BUNDLED_BY_CHROMA = ("default", "onnx_mini_lm_l6_v2")
@@ -231,10 +235,11 @@ class Stores:
         self._workspace = workspace
         self._folders: dict[str, ChromaStore | TableStore] = {}
         self._opening = threading.Lock()
+        self._known: tuple[float, dict[str, Opening]] = (-inf, {})
 
     def opening(self, name: str) -> Opening:
         """How the collection `name` is opened."""
-        return openings(self._workspace.files).get(name, Opening())
+        return self._openings().get(name, Opening())
 
     def hint(self, name: str) -> str:
         """The embedding model that the collection `name` itself names; empty if it names none."""
@@ -267,7 +272,7 @@ class Stores:
     def infos(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name. One whose folder is gone is logged and left out."""
         infos = list(self._workspace.store().collections())
-        for name, opening in openings(self._workspace.files).items():
+        for name, opening in self._openings().items():
             if opening.folder:
                 try:
                     infos.append(self.at(opening.folder).collection(name).info())
@@ -294,7 +299,7 @@ class Stores:
                 f"This workspace has a collection {name!r} already.",
                 remedy="Rename that one first.",
             )
-        other = openings(self._workspace.files).get(name)
+        other = self._openings().get(name)
         if other is not None and other.folder != folder:
             where = shown(other.folder) if other.folder.startswith(SERVERS) else other.folder
             raise InputError(
@@ -319,13 +324,13 @@ class Stores:
                 "dimensions match.",
             )
         checks = check(collection, load_embedder(model))
-        keep(self._workspace.files, name, replace(opening, folder=folder, embedder=model))
+        self._keep(name, replace(opening, folder=folder, embedder=model))
         return checks
 
     def forget(self, name: str) -> None:
         """Remove a foreign collection from the list; the collection itself is not changed. Raises
         InputError if it was not opened."""
-        if name not in (opened := openings(self._workspace.files)):
+        if name not in (opened := self._openings()):
             is_own = name in {info.name for info in self._workspace.store().collections()}
             listed = ", ".join(sorted(opened))
             raise InputError(
@@ -336,7 +341,7 @@ class Stores:
                 if listed
                 else "No collection is open from elsewhere.",
             )
-        keep(self._workspace.files, name, None)
+        self._keep(name, None)
 
     def close(self) -> None:
         """Close the foreign stores."""
@@ -356,6 +361,18 @@ class Stores:
             with suppress(StoreError):
                 copy = copies.read_summary(self._workspace.copy_path(name))
         return copy.embedder if copy else ""
+
+    def _openings(self) -> dict[str, Opening]:
+        """How each is opened; what a database says is asked for once a second."""
+        at, found = self._known
+        if not self._workspace.address or monotonic() - at > KNOWN_S:
+            found = openings(self._workspace.files)
+            self._known = monotonic(), found
+        return found
+
+    def _keep(self, name: str, opening: Opening | None) -> None:
+        keep(self._workspace.files, name, opening)
+        self._known = -inf, {}
 
     def _asked(self, name: str) -> tuple[Mapping[str, str], str]:
         opening = self.opening(name)
