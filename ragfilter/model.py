@@ -213,11 +213,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A reranker that was tried and failed, by its `reranker_key`. `replay` turns it into a visible
-    fallback. `lasting`: it fails until something is installed or another model is chosen.
+    """A model that was tried and failed: a reranker by its `reranker_key`, or the pruner. `replay`
+    turns it into a visible fallback. `lasting`: it fails until something is installed or another
+    model is chosen.
     """
 
-    reranker: str
+    model: str
     error: str
     lasting: bool = False
 
@@ -326,8 +327,7 @@ class Cut:
 
     `kept` counts the values that stay; `cliff_after_rank` and `gap` name the winning cliff, `limit`
     the absolute line (fallback) where that decided. Ranks are 1-based places in the cut list.
-    `raised` says why more stay than the `strategy_kept` that the strategy chose: "at least 5",
-    "2 pinned".
+    `raise_reason` says why more stay than the strategy kept (`strategy_kept`): "2 pinned".
     """
 
     strategy: str
@@ -337,7 +337,7 @@ class Cut:
     cliff_after_rank: int | None = None
     gap: float | None = None
     limit: float | None = None
-    raised: str = ""
+    raise_reason: str = ""
     strategy_kept: int | None = None
 
 
@@ -346,7 +346,7 @@ class CutoffDetail:
     """The cut, with the ids and values it was made on (`value_name`: what the values are).
 
     `background` is what chunks that have nothing to do with the query are worth; None: unknown.
-    `instead` says why another strategy than the chosen one cut.
+    `fallback_reason` says why another strategy than the chosen one cut.
     """
 
     cut: Cut
@@ -354,7 +354,7 @@ class CutoffDetail:
     values: tuple[float, ...]
     value_name: str
     background: float | None = None
-    instead: str = ""
+    fallback_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def test_an_order_is_carried_out_and_what_is_left_out_is_listed(
     assert standing.state == "done"
     assert standing.result().report.total == 3
     assert standing.left_out == 1
-    assert standing.refused[0].message.startswith("a.jsonl, line 4: this is not JSON")
+    assert standing.refused[0].message.startswith("a.jsonl, line 4 is not valid JSON")
     queue.remove(job.id)
     assert queue.jobs() == ()
     bench.close()
@@ -94,7 +94,7 @@ def test_a_file_whose_name_is_no_text_stays_ordered_and_told(tmp_path: Path) -> 
 
 
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:
-    source = records(tmp_path / "a.jsonl", 320)
+    source = records(tmp_path / "a.jsonl", 640)
     queue = queue_of(bench)
     job = queue.put(Order("mine", str(source)))
     Worker(bench).start()
@@ -105,9 +105,9 @@ def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) 
     assert "mine" not in list(bench)
     queue.go_on(job.id)
     standing = until(queue, job, lambda standing: not standing.open)
-    assert standing.result().report.total == 320
+    assert standing.result().report.total == 640
     # Texts reported as embedded are not embedded again.
-    assert standing.result().report.embedded <= 320 - stopped.done < 320
+    assert standing.result().report.embedded <= 640 - stopped.done < 640
 
 
 def test_an_order_that_is_removed_while_it_runs_is_stopped(

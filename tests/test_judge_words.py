@@ -43,7 +43,7 @@ def test_after_asking(snapshot: SnapshotAssertion) -> None:
         40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27, shortened=12
     )
     assert judge_words.after(stats, Prices(0.15, 0.6)) == [
-        ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("ExpandedChunk", "13"),
+        ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("Added by references", "13"),
         ("Fallback", "not used"), ("Time", "118.3 ms"), ("Tokens in + out", "1,500 + 130"),
         # (1500 × 0.15 + 130 × 0.6) / 10⁶
         ("Cost", "0.0003"),
@@ -67,9 +67,9 @@ JUDGEMENT = Judgement(asked=("a", "b", "odd"), left_out=("c",), unreadable=("odd
         ("odd", "", "dropped", "◇ unreadable"),
         ("c", "", "dropped", "◇ no room"),
         ("d", "", "dropped", "◇ not sent"),
-        ("d", "", "expanded", "✚ brought"),
+        ("d", "", "expanded", "✚ added"),
         ("c", "", "fallback", "■ fallback"),
-        ("d", "", "kept", "● waits"),
+        ("d", "", "kept", "● pending"),
     ],
 )
 def test_the_verdict_in_a_word(chunk: str, said: str, outcome: Outcome, word: str) -> None:

@@ -91,6 +91,10 @@ COMMANDS = {
         recalibrate FILES --no-rerank --json
         recalibrate --json
     """,
+    "fit-reranker": """
+        fit-reranker FILES -p adaptive-retrieval --json
+        fit-reranker FILES -p adaptive-retrieval --out fitted.toml
+    """,
     "gate": """
         gate FILES --baseline base.json --update-baseline --junit junit.xml --json
         gate FILES --baseline base.json --min f1=0.1
@@ -158,6 +162,8 @@ COMMANDS = {
         rules bulk --dry-run --add-group vault --where text=cat FILES --json
         rules bulk --add-group river --yes --json
         rules list --json
+        rules undo --yes
+        rules redo --yes --json
         rules undo --yes
         rules list
     """,

@@ -1,5 +1,5 @@
-"""Reads text, CSV and TOML files that people write, with errors that name file and place. Writes
-files completely or not at all."""
+"""Reads text, JSON lines, CSV and TOML that people write, with errors that name file and place.
+Writes files completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -21,6 +22,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragfilter.errors import InputError, complaint
+from ragfilter.text.normalise import loads
 
 COMPRESSED = {
     b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard",
@@ -112,6 +114,33 @@ def write_text(path: Path, text: str, *, remedy: str) -> None:
         raise InputError(
             f"{path} cannot be written: {error.strerror or error}.", remedy=remedy
         ) from None
+
+
+def json_objects(path: Path, remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each line of a file is that holds something, and its JSON object. Raises InputError
+    with this remedy."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, json_object(line, where, remedy)
+
+
+def json_object(line: str, where: str, remedy: str) -> dict[str, Any]:
+    """The JSON object in a line, its texts in whole characters. Raises InputError with this
+    remedy."""
+    try:
+        record = loads(line)
+    except JSONDecodeError as error:
+        why = f"{error.msg} at column {error.colno}"
+    except RecursionError:
+        why = "it is nested too deeply"
+    except ValueError:
+        why = "a number in it has too many digits"
+    else:
+        if isinstance(record, dict):
+            return record
+        raise InputError(f"{where} is not a JSON object.", remedy=remedy)
+    raise InputError(f"{where} is not valid JSON: {why}.", remedy=remedy)
 
 
 CSV_REMEDY = (

@@ -17,7 +17,6 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
-from ragfilter.judge import call as judgements
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import Finder, finder, question, walk
 from ragfilter.layers.prune import PRUNER, pieces
@@ -84,8 +83,7 @@ def complete(
     push_down: bool = False,
 ) -> Pool:
     """The pool with what was needed: rerank scores, verdicts, what sentences contribute. A failure
-    becomes part of the pool. That there is no LLM or pruner is no failure of one: what it would say
-    is still needed.
+    becomes part of the pool. A missing LLM or pruner is not a failure: the need remains.
 
     With `push_down`, an expansion fetches nothing that the user may not see.
     """
@@ -145,14 +143,14 @@ def _with_contributions(mine: Pool, theirs: Pool) -> Pool:
 
 def _forget_failure(pool: Pool, reranker: str) -> Pool:
     """The pool without the failure of this reranker; another one fails as before."""
-    return replace(pool, failures=tuple(f for f in pool.failures if f.reranker != reranker))
+    return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
 
 
 def join_pools(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
     return replace(
         _with_contributions(_with_scores(mine, theirs), theirs),
-        judgements=judgements.join_judgements(theirs.judgements, mine.judgements),
+        judgements=call.join_judgements(theirs.judgements, mine.judgements),
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
     )
@@ -304,7 +302,7 @@ def _add_judgement(
     chunks = (hit.chunk for hit in (*pool.hits, *reachable))
     return replace(
         pool,
-        judgements=judgements.join_judgements(pool.judgements, [judgement]),
+        judgements=call.join_judgements(pool.judgements, [judgement]),
         reachable=reachable,
         references=references_of(chunks, backends.collection),
     )

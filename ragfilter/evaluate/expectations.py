@@ -14,9 +14,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from ragfilter.basics.files import TomlTable, check_table
+from ragfilter.basics.files import TomlTable, check_table, json_objects
 from ragfilter.errors import InputError
-from ragfilter.evaluate.query_files import json_objects
 from ragfilter.rules.match import RuleBook
 
 Wanted = Literal["stay", "go"]

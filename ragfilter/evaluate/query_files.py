@@ -15,10 +15,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragfilter.basics.files import check_cells, read_lines, read_text, rows, write_text
+from ragfilter.basics.files import (
+    check_cells,
+    json_objects,
+    read_lines,
+    read_text,
+    rows,
+    write_text,
+)
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
-from ragfilter.text.normalise import loads, whole
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id as id_of
 
@@ -154,20 +161,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
             yield number, line
-
-
-def json_objects(path: Path, remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each line is and its JSON object. Raises InputError with this remedy."""
-    for number, line in _lines(path):
-        where = f"{path}, line {number}"
-        try:
-            record = loads(line)
-        except (ValueError, RecursionError) as error:
-            why = getattr(error, "msg", None) or str(error)
-            raise InputError(f"{where} is not valid JSON: {why}.", remedy=remedy) from None
-        if not isinstance(record, dict):
-            raise InputError(f"{where} is not a JSON object.", remedy=remedy)
-        yield where, record
 
 
 def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ragfilter.basics.files import read_lines
+from ragfilter.basics.files import json_object, read_lines
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
 from ragfilter.rules.rule import parse, read_rule
@@ -183,31 +183,13 @@ def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iter
     for number, line in enumerate(read_lines(path, source), start=1):
         if not line.strip():
             continue
+        place = f"{source}, line {number}"
         try:
-            record = _parsed(line, f"{source}, line {number}", source)
+            record = to_record(json_object(line, place, ONE_OBJECT), place=place, source=source)
         except InputError as error:
             reading.refuse(error)
         else:
             yield record
-
-
-def _parsed(line: str, place: str, source: str) -> Record:
-    try:
-        raw = json.loads(line)
-    except json.JSONDecodeError as error:
-        why = f"{error.msg} at column {error.colno}"
-        raise InputError(f"{place}: this is not JSON ({why}).", remedy=ONE_OBJECT) from None
-    except RecursionError:
-        raise InputError(
-            f"{place}: this JSON is nested too deeply.", remedy="Nest it less deeply."
-        ) from None
-    except ValueError:
-        raise InputError(
-            f"{place}: a number in it has too many digits.", remedy="Write it in quotes."
-        ) from None
-    if not isinstance(raw, dict):
-        raise InputError(f"{place}: this is not a JSON object.", remedy=ONE_OBJECT)
-    return to_record(raw, place=place, source=source)
 
 
 def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:

@@ -221,7 +221,7 @@ class LayerSpec:
     holds: str = ""
     """The path of a setting that keeps hits which others would drop."""
     explains: int = WEIGHED
-    """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
+    """How well its decision explains a kept hit: 2 by comparing it, 1 by counting, 0 not at all."""
 
     @property
     def settings_names(self) -> tuple[str, ...]:

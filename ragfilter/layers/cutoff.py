@@ -119,7 +119,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
         raised = f"k = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
         reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
-        return replace(wish, kept=kept, reason=reason, raised=raised, strategy_kept=wish.kept)
+        return replace(wish, kept=kept, reason=reason, raise_reason=raised, strategy_kept=wish.kept)
     if kept == examined < n and wish.strategy != "fixed":
         precedence = f" and {over}" if k_wins else ""
         reason = f"{wish.reason}; k = {k} leaves out the other {n - examined}{precedence}"
@@ -182,17 +182,17 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         return LayerOutput(hits[: result.kept])
     shallow = result.strategy != applied.strategy
     applied = applied.model_copy(update={"strategy": result.strategy})
-    instead = ""
+    fallback_reason = ""
     if unscored:
-        instead = ORDERED if ordered else f"{UNSCORED} to find a cliff in"
-        result = replace(result, gaps=(), reason=f"{result.reason}; {instead}")
+        fallback_reason = ORDERED if ordered else f"{UNSCORED} to find a cliff in"
+        result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
     elif unweighed:
-        instead = "cut by gap, since the calibration needs rerank scores: rerank always"
+        fallback_reason = "cut by gap, since the calibration needs rerank scores: rerank always"
     elif shallow:
-        instead = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
+        fallback_reason = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
     note = result.reason
     if unweighed or (shallow and not reranked):
-        note += f"; {instead}"
+        note += f"; {fallback_reason}"
     elif name == RERANK:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
     elif name == LOWERED:
@@ -209,7 +209,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         ),
     )
     ids = tuple(hit.id for hit in hits)
-    detail = CutoffDetail(result, ids, values, name, background, instead)
+    detail = CutoffDetail(result, ids, values, name, background, fallback_reason)
     return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
 
 

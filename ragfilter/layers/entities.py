@@ -24,13 +24,13 @@ from ragfilter.text.numbers import chunks
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Move each side's best surviving chunk to the front, the nearest first.
 
-    In the order of the sides, there would be steps that are no cliffs: after a near second pin, the
-    first free chunk seems far. The best chunk is the first, in the order of the side's own
-    retrieval, whose title is the side. If there is none, it is the first whose title names the
-    side, preferably no longer one ("bear", not "cave bear"). Only if no title does, it is the first
-    whose text names it, since many texts mention things that they are not about. A side whose end
-    may be an aspect ("MySQL performance") is tried with it and without. At last, a title may be the
-    beginning of the side. A chunk that is best for two sides is pinned once, for both.
+    Sorting by distance avoids false cliffs between the last pin and the first free chunk. The best
+    chunk is the first, in the order of the side's own retrieval, whose title is the side. If there
+    is none, it is the first whose title names the side, preferably no longer one ("bear", not "cave
+    bear"). Only if no title does, it is the first whose text names it, since many texts mention
+    things that they are not about. A side whose end may be an aspect ("MySQL performance") is tried
+    with it and without. Finally, a title may be the beginning of the side. A chunk that is best for
+    two sides is pinned once, for both.
     """
     if not inputs.pool.entities:
         name = shared_name(inputs.pool.query)

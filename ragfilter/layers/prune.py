@@ -150,7 +150,7 @@ EPSILON = 1e-9
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Strike what contributes too little, in every hit."""
-    error = next((f.error for f in inputs.pool.failures if f.reranker == PRUNER), "")
+    error = next((f.error for f in inputs.pool.failures if f.model == PRUNER), "")
     if error:
         note = f"the pruner failed ({error}); every chunk is whole"
         whole = tuple(Decision(hit.id, "prune", "fallback", "whole") for hit in hits)
@@ -163,7 +163,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         return LayerOutput(hits, whole, (need,), note=f"{why}; for now, they are whole")
     best = max((v for hit in hits for v in hit.contributions or ()), default=0.0)
     limit = inputs.settings.prune.share * best
-    pruned = {hit.id: _judge(hit, limit) for hit in hits}
+    pruned = {hit.id: _mark_pieces(hit, limit) for hit in hits}
     kept = tuple(replace(hit, struck=_spans(pruned[hit.id])) for hit in hits)
     before = sum(cost(hit.chunk) for hit in hits)
     detail = Pruning(limit, pruned, before, sum(map(cost_in_prompt, kept)))
@@ -173,7 +173,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(kept, decisions, detail=detail)
 
 
-def _judge(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
+def _mark_pieces(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
     """The pieces of one chunk, each with what became of it."""
     parts, values = pieces(hit.chunk.text), hit.contributions or ()
     if not parts:

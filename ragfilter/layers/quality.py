@@ -46,10 +46,10 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     if inputs.pinned:
         pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
         hits = tuple(hit for hit in hits if hit.id not in inputs.pinned)
-    step = _judge(hits, inputs, quality)
+    step = _check(hits, inputs, quality)
     if pins:
         pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
-        # A pin is a result, so that nothing is amiss.
+        # Pins count as results, so the status stays ok.
         return LayerOutput(
             pins + step.hits, pinned + step.decisions, step.needs, step.detail, step.note,
             reranked=step.reranked, failed=step.failed,
@@ -63,7 +63,7 @@ def widths(quality: Quality) -> tuple[int, ...]:
     return (*steps, quality.max_top_k)
 
 
-def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> LayerOutput:
+def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> LayerOutput:
     if inputs.pool.space == "rank" and quality.mode == "when_poor":
         return _unscored(hits, quality)
     bar = _bar(inputs, quality)
@@ -73,7 +73,7 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     if quality.reranker == "none" or not hits:
         return _widen(hits, inputs, quality)
     key = reranker_key(quality)
-    error = next((f.error for f in inputs.pool.failures if f.reranker == key), "")
+    error = next((f.error for f in inputs.pool.failures if f.model == key), "")
     if error:
         step = _widen(hits, inputs, quality)
         note = f"{quality.reranker} failed ({error}); candidates are checked by distance instead"
@@ -329,7 +329,7 @@ def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] 
     if any(d.setting == SHARE for d in compared):
         now = result.settings.quality.background_share
         shares = [d.value / d.limit for d in compared if d.value is not None and d.limit]
-        # Of a background share of 0, or of the way from the best hit, nothing can be said.
+        # A share of 0 suggests nothing.
         nearest = min(shares, default=math.inf)
         if math.isinf(nearest) or result.pool.space == "ip":
             return None

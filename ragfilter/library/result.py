@@ -80,7 +80,7 @@ class Result(model.PoolResult):
     def warnings(self) -> tuple[str, ...]:
         """Problems with what was passed, and models that failed."""
         failed = [
-            f"The {'pruner' if each.reranker == PRUNER else 'reranker'} failed: {each.error}"
+            f"The {'pruner' if each.model == PRUNER else 'reranker'} failed: {each.error}"
             for each in self.pool.failures
         ]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]

@@ -93,7 +93,7 @@ def _of(
             yield SettingLimit(
                 path, value(path), why=_came(why, before) if isinstance(why, int) else why
             )
-    # What acts last decides nearest to the top.
+    # The layer that acts last decides about the highest ranks, so it comes first.
     for path in reversed(dropped):
         yield SettingLimit(path, value(path), dropped[path])
     if held:
@@ -160,8 +160,8 @@ def cut_line(result: PoolResult) -> CutLine | None:
             return CutLine("no cliff: all that came in stay", cut.kept)
         limit = values[(rank or cut.kept) - 1]
     label = f"limit {numbers.distance(limit)}"
-    if cut.raised:
-        label += f", but {cut.raised}"
+    if cut.raise_reason:
+        label += f", but {cut.raise_reason}"
     near = sorted(values[: max(result.settings.cutoff.max_results, cut.kept) + 1])
     below = max((value for value in near if value <= limit + EPSILON), default=None)
     above = min((value for value in near if value > limit + EPSILON), default=None)

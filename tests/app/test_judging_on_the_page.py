@@ -97,7 +97,7 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
     assert label.startswith("Ask the LLM about 40 chunks · ~")
     assert "at most 60 s · cost $0.000" in label
     page.choose("panel-box", "Judge")
-    said = "40 chunks waiting; until then the first 25 chunks by distance are kept."
+    said = "40 chunks wait for a verdict. Until then, the nearest 25 chunks are kept."
     assert any(said in text for text in page.html)
     told = facts(page)
     assert "shortened to fit 2,000 tokens" in told["Chunks"]
@@ -171,17 +171,17 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     told = facts(page)
     assert told["Candidates"] == "40"
     assert told["Kept"] == str(len(kept) - len(brought))
-    assert told["ExpandedChunk"] == str(len(brought))
+    assert told["Added by references"] == str(len(brought))
     assert told["Reduction"] == f"{1 - (len(kept) - len(brought)) / 40:.0%}"
     assert told["Fallback"] == "not used"
     assert told["Tokens in + out"].startswith("1,500 + ")
     # (1500 × 0.15 + 400 × 0.6) / 10⁶: 40 decisions of 10 tokens.
     assert told["Cost"] == "$0.0005"
-    assert f"kept {told['Kept']} of 40 + {len(brought)} brought" in page.strip
+    assert f"kept {told['Kept']} of 40 + {len(brought)} by reference" in page.strip
     said = verdicts(page)
-    assert said["└ TokenRequest schema"] == ("✚ brought", "2, Get or renew …")
+    assert said["└ TokenRequest schema"] == ("✚ added", "2, Get or renew …")
     assert {word for word, _ in said.values()} >= {
-        "● KEEP", "● EXPAND_3", "✚ brought", "◇ DISCARD",
+        "● KEEP", "● EXPAND_3", "✚ added", "◇ DISCARD",
     }  # fmt: skip
     assert any("Prompt and reply" in e.label for e in page.at.expander)
     # A reply may name chunks that only other users may see.

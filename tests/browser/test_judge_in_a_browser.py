@@ -81,7 +81,7 @@ def test_the_judge_is_stopped_and_asked(
     # Another session sees the same without a call.
     asked = len(endpoint.asked)
     other = open_tab(LINK, url=adsapi_app)
-    expect(headline(other)).to_contain_text("brought")
+    expect(headline(other)).to_contain_text("by reference")
     assert len(endpoint.asked) == asked
 
 
@@ -132,7 +132,7 @@ def the_question_of_the_source_document(
     endpoint.behave = capable
     asked = len(endpoint.asked)
     tab.rest().click("need-judge")
-    expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 40 \+ \d+ brought"))
+    expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 40 \+ \d+ by reference"))
     assert len(endpoint.asked) == asked + 1
     rows = download(tab, folder)
     judged = kept(rows)
@@ -146,7 +146,7 @@ def the_question_of_the_source_document(
     figures = tab.keyed("panel").locator(".rf-grid")
     expect(figures).to_contain_text(re.compile(rf"Kept\s*{len(by_verdict)}\s*Reduction"))
     expect(figures).to_contain_text(
-        re.compile(rf"ExpandedChunk\s*{len(brought)}\s*Fallback\s*not used")
+        re.compile(rf"Added by references\s*{len(brought)}\s*Fallback\s*not used")
     )
     expect(figures).to_contain_text(re.compile(r"Tokens in \+ out\s*1,500 \+ \d+\s*Cost\s*0\.0005"))
     cells = tab.keyed("verdicts").locator("td")

@@ -38,7 +38,7 @@ def draw(view: View) -> None:
     """Draw the open chunk, or a hint on how to open one."""
     hit = _opened(view)
     if hit is None:
-        # Of a hidden chunk, which the address can name, the same is said as of an unknown one.
+        # A link can name a hidden chunk: show the same as for an unknown one.
         html.draw(
             '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
             "the table or a citation to read its text, edit its rule and follow its references."

@@ -215,7 +215,7 @@ def applied_limits(result: PoolResult) -> str:
     items += [f"<li>{html.text(words)}</li>" for words in bound[1:]]
     chosen = result.settings.cutoff.strategy
     if detail is not None and detail.cut.strategy != chosen:
-        items.append(f"<li>{html.text(f'{chosen} is chosen, but {detail.instead}')}.</li>")
+        items.append(f"<li>{html.text(f'{chosen} is chosen, but {detail.fallback_reason}')}.</li>")
     tall = first_step(result)
     if tall is not None:
         items.append(

@@ -68,8 +68,8 @@ def _waiting(costs: Forecast | None, result: PoolResult, resources: Resources) -
         changed = " Earlier judgements were for other chunks or another prompt."
     stay = numbers.chunks(result.trace("judge").n_out)
     _say(
-        f"<b>Not asked yet.</b> {n} waiting; until then the first {stay} by distance "
-        f"are kept.{changed}"
+        f"<b>Not asked yet.</b> {n} wait for a verdict. Until then, the nearest "
+        f"{stay} are kept.{changed}"
     )
     html.draw(_facts(judge_words.before(costs, result.settings.judge)))
     needs.judge_button(costs, result, resources, short=True)

@@ -1,4 +1,4 @@
-"""Labels for the open chunk: how relevant they are to the question."""
+"""Labels for the open chunk: how relevant it is to the question."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
 
 
 def grades(view: View) -> dict[str, int]:
-    """The grades of the question's chunks, by id. None if they cannot be read: `draw` says why."""
+    """The grades of the question's chunks, by id. Empty if they cannot be read: `draw` says why."""
     try:
         return _settled(view, _standing(view))
     except RagfilterError:

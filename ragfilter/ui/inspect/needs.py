@@ -71,7 +71,7 @@ def reranking(result: PoolResult) -> tuple[Need | None, bool]:
     again = False
     needs = result.needs
     key = reranker_key(result.settings.quality)
-    if any(failure.reranker == key for failure in result.pool.failures):
+    if any(failure.model == key for failure in result.pool.failures):
         again = not any(need.kind == "rerank" for need in needs)
         needs = replay(forget_failures(result.pool, "rerank"), result.settings, result.user).needs
     return next((need for need in needs if need.kind == "rerank"), None), again

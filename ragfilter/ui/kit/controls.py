@@ -193,8 +193,8 @@ JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls 
 
 
 def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
-    """Draw the product's name, the choice of collection and profile, and the steps back unless a
-    page has `steps` or the `reset` of its own."""
+    """Draw the product's name, the choice of collection and profile, and undo, redo and
+    reset. A page that draws these itself passes `steps=False` or `reset=False`."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
     names = list(labels)

@@ -81,7 +81,7 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
         ("Candidates", numbers.count(stats.original)),
         ("Kept", numbers.count(stats.kept)),
         ("Reduction", f"{stats.reduction:.0%}"),
-        ("ExpandedChunk", numbers.count(stats.expanded)),
+        ("Added by references", numbers.count(stats.expanded)),
         ("Fallback", "used" if stats.fallback else "not used"),
         ("Time", numbers.ms(stats.ms)),
         ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
@@ -138,7 +138,7 @@ def headline(result: PoolResult) -> tuple[str, str]:
         return "LLM judge", "nothing to judge"
     if stats.fallback:
         return f"{theme.OUTCOMES['fallback'].sign} LLM judge failed", f"first {stats.kept} stay"
-    more = f" + {stats.expanded} brought" if stats.expanded else ""
+    more = f" + {stats.expanded} by reference" if stats.expanded else ""
     return "LLM judge", f"kept {stats.kept} of {stats.original}{more}"
 
 
@@ -147,7 +147,7 @@ def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
     signs = {name: mark.sign for name, mark in theme.OUTCOMES.items()}
     fell = theme.LAYERS["judge"].sign
     if row.outcome == "expanded":
-        return f"{signs['expanded']} brought"
+        return f"{signs['expanded']} added"
     if row.outcome == "fallback":
         return f"{signs['fallback']} fallback"
     sign = fell if row.outcome == "dropped" else signs.get(row.outcome, signs["kept"])
@@ -159,4 +159,4 @@ def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
         return f"{sign} unreadable"
     if judgement is not None and row.id in judgement.asked and not judgement.error:
         return f"{sign} not named"
-    return f"{sign} not sent" if row.outcome == "dropped" else f"{sign} waits"
+    return f"{sign} not sent" if row.outcome == "dropped" else f"{sign} pending"

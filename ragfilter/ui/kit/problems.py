@@ -69,7 +69,7 @@ def failed(result: PoolResult) -> None:
     """Say once, in full, why the reranker or judge failed. The rows say
     "fallback"."""
     quality = result.settings.quality
-    failed = {f.reranker: f for f in result.pool.failures}.get(reranker_key(quality))
+    failed = {f.model: f for f in result.pool.failures}.get(reranker_key(quality))
     if failed is None and any(need.kind == "rerank" for need in result.needs):
         failed = hopeless(result)
     if quality.enabled and failed:
@@ -95,7 +95,7 @@ def hopeless(result: PoolResult) -> Failure | None:
     known = state.session().hopeless
     if pool.reranker == key:
         known.pop(key, None)
-    known.update({failure.reranker: failure for failure in pool.failures if failure.lasting})
+    known.update({failure.model: failure for failure in pool.failures if failure.lasting})
     return known.get(key)
 
 

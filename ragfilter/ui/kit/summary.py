@@ -98,8 +98,8 @@ def why(result: PoolResult) -> tuple[str, str]:
         trace, k = result.trace("top_k"), top_k.limit(settings)
         return "No cutoff", "all that came in" if trace.n_in <= k else f"first {k}"
     cut = detail.cut
-    if cut.raised:
-        return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
+    if cut.raise_reason:
+        return _wished(result, cut), f"raised to {cut.kept}: {cut.raise_reason}"
     strategy = strategies.strategy(cut.strategy)
     compared = "gap_threshold" in strategy.reads
     if compared and cut.cliff_after_rank is not None and cut.gap is not None:
