@@ -139,6 +139,20 @@ def test_what_a_dead_process_left_half_done_goes_on_a_few_times(
     assert until(queue, job, lambda standing: not standing.open).state == ends
 
 
+def test_a_worker_whose_end_could_not_be_told_begins_again(bench: Workbench) -> None:
+    queue = queue_of(bench)
+    job, worker, other = queue.put(Order("mine", "a file")), queue.enlist(), queue.enlist()
+    for _ in range(2):
+        assert queue.take(worker) == replace(job, standing=Standing("running"))
+        assert queue.take(other) is None
+    # One that was given up, and is there after all.
+    queue.leave(worker)
+    assert not queue.is_first(worker)
+    queue.beat(worker)
+    assert queue.is_first(worker)
+    assert queue.take(other) is None
+
+
 def test_what_is_under_way_at_the_end_waits_for_the_next_start(
     bench: Workbench, tmp_path: Path
 ) -> None:

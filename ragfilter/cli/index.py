@@ -136,15 +136,18 @@ class _Progress:
 def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done | None:
     """Hand the job to the process that has the workspace open, and wait for it.
 
-    Returns None if that process accepts no jobs.
+    Returns None if that process accepts no jobs. At an address, the app may be on another machine,
+    which does not have the source.
     """
     from ragfilter.indexing.queue import Queue
     from ragfilter.stores.workspace import database_of
     from ragfilter.workbench import read_deployment
 
     deployment = read_deployment(data_dir=data_dir)
+    if deployment.address:
+        return None
     folder = Path(deployment.data_dir).expanduser().resolve()
-    url = database_of(folder, deployment.database_url, deployment.address)
+    url = database_of(folder, deployment.database_url, "")
     with closing(Queue(url, folder)) as queue:
         return _waited(queue, order, deployment, progress) if queue.attended else None
 

@@ -209,10 +209,13 @@ class Queue(database.Book):
             return number
 
     def beat(self, worker: int) -> None:
-        """Say that a worker is there."""
+        """Say that a worker is there, also one that was given up."""
         with self._writing() as connection:
             this = _workers.c.id == worker
-            connection.execute(_workers.update().where(this).values(seen=self._now))
+            if not connection.execute(
+                _workers.update().where(this).values(seen=self._now)
+            ).rowcount:
+                connection.execute(_workers.insert().values(id=worker, seen=self._now))
 
     def leave(self, worker: int) -> None:
         """End as a worker. What it was doing waits for another."""
@@ -225,9 +228,10 @@ class Queue(database.Book):
         return bool(self._read(there)[0][0] == worker)
 
     def take(self, worker: int) -> IndexJob | None:
-        """The next order, for this worker alone; None if none waits."""
-        heard = sa.select(_workers.c.id).where(_workers.c.seen >= self._lost)
-        orphaned = (_jobs.c.state == "running") & _jobs.c.worker.not_in(heard)
+        """The next order, for this worker alone, which has no other; None if none waits."""
+        others = (_workers.c.seen >= self._lost) & (_workers.c.id != worker)
+        busy = sa.select(_workers.c.id).where(others)
+        orphaned = (_jobs.c.state == "running") & _jobs.c.worker.not_in(busy)
         free = (_jobs.c.state == "waiting") | orphaned
         first = sa.select(_jobs.c.id, _jobs.c.tries).where(free).order_by(_jobs.c.id).limit(1)
         if not self._read(first):
@@ -258,7 +262,8 @@ class Queue(database.Book):
         if worker is not None:
             this &= _jobs.c.worker == worker
         with self._writing() as connection:
-            told = _jobs.update().where(this).values(_row(standing)).returning(_jobs.c.stop)
+            done = {"parcel": b""} if standing.state == "done" else {}
+            told = _jobs.update().where(this).values(_row(standing) | done).returning(_jobs.c.stop)
             stop: int | None = connection.execute(told).scalar_one_or_none()
         return stop == 0
 
