@@ -75,7 +75,7 @@ def test_without_labels_tuning_says_what_opens_it(page: Any) -> None:
 
 def test_the_best_place_of_a_map_is_used(page: Any) -> None:
     open_map(page).press("map")
-    assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)
     assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
     page.press("map-best")
     assert any("questions change" in text for text in page.html)
@@ -136,7 +136,7 @@ def test_gathering_and_mapping_are_waited_for_in_one_run(
     # On a slow machine each takes longer than the page waits silently.
     monkeypatch.setattr(progress, "TURN_S", 0.0)
     open_map(page).press("map")
-    assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)
     assert not page.at.exception
 
 
