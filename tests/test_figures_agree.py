@@ -13,7 +13,7 @@ import ragfilter as rf
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate import query_sets, runs
-from ragfilter.evaluate.frame import FIGURES
+from ragfilter.evaluate.frame import MEANS
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
@@ -67,7 +67,7 @@ def test_figures_agree_wherever_they_are_shown(
     for figure, value in checks.items():
         row = shown.row(CURRENT)
         assert row is not None
-        assert figure in FIGURES
+        assert figure in MEANS
         assert value == pytest.approx(row[figure], abs=1e-9), figure
 
     # A run measured by the command is the run that the page shows.

@@ -48,7 +48,7 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(
         page.choose("window-box", "All")
         assert leaked(page.sent) == set(), panel
     report = "which-treasure-maps-are-false.html"
-    assert set(page.downloads) == {"ragfilter.csv", report, "ragfilter.toml", "trace.txt"}
+    assert set(page.downloads) == {"ragfilter.csv", report, "ragfilter.toml"}
     for name, made in page.downloads.items():
         assert leaked(made()) == set(), name
 

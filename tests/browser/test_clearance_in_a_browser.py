@@ -95,7 +95,6 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
     for panel in PANELS:
         tab.rest().choose("panel-box", panel).rest()
         assert leaked(page_text(tab)) == set(), panel
-    assert leaked(downloaded(tab, "download-trace", tmp_path / "trace.txt")) == set()
     table = downloaded(tab, "download-csv", tmp_path / "ragfilter.csv")
     assert "treasure-types" in table
     assert leaked(table) == set()
@@ -134,7 +133,6 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
         expect(panel).to_contain_text("Made as the user: level 0, no department.")
         assert leaked(panel.inner_text()) == set(), name
         tab.rest()
-    assert leaked(downloaded(tab, "download-trace", tmp_path / "trace.txt")) == set()
     table = downloaded(tab, "download-csv", tmp_path / "ragfilter.csv")
     assert leaked(table) == set()
     first = next(csv.DictReader(StringIO(table)))

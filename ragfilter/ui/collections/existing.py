@@ -109,14 +109,8 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     workspace = resources.bench.workspace
     left_out = (
         "" if user.unrestricted
-        else " Chunks that the user chosen on Inspect may not see are left out."
+        else " Chunks that this user may not see are left out."
     )  # fmt: skip
-    if st.button(
-        "Ask a question", key="manage-ask", icon=":material/search:", disabled=not info.count,
-        help="Opens the collection on the Inspect page.",
-    ):  # fmt: skip
-        state.session().collection = info.name
-        st.switch_page("pages/inspect.py")
     if st.button(
         "Recalibrate", key="manage-recalibrate", icon=":material/sync:", disabled=not info.count,
         help="After a change of model, chunking or corpus: tunes the settings anew on this "

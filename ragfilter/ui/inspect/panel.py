@@ -123,15 +123,4 @@ def _rounds_text(detail: Rounds, result: PoolResult) -> str:
 
 def debug(result: PoolResult) -> None:
     """Draw the trace as text, as the user may see it."""
-    text = trace_text(result)
-    st.download_button(
-        "Trace",
-        data=lambda: text,
-        file_name="trace.txt",
-        mime="text/plain",
-        key="download-trace",
-        icon=":material/download:",
-        on_click="ignore",
-        help="Download this trace as a text file.",
-    )
-    st.code(text, language=None, wrap_lines=False)
+    st.code(trace_text(result), language=None, wrap_lines=False)

@@ -213,12 +213,7 @@ def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
     pools = questions.pools.values()
     there = recorded(after, pools, provenance, values, values_only=values_only)
     state.change({**surface.values(place), RECORD: there.get(RECORD)})
-    _remember(before, state.settings())
-
-
-def _remember(old: Settings, new: Settings) -> None:
-    """Remember the settings before and after a click."""
-    state.session().map_click = (state.session().collection, new, old)
+    state.session().map_click = (state.session().collection, state.settings(), before)
 
 
 def _before(settings: Settings) -> Settings | None:
