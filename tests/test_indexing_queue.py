@@ -63,7 +63,7 @@ def test_an_order_is_carried_out_and_what_is_left_out_is_listed(
     assert standing.state == "done"
     assert standing.result().report.total == 3
     assert standing.left_out == 1
-    assert standing.refused[0].message.startswith("a.jsonl, line 4 is not valid JSON")
+    assert standing.refused[0].message.startswith("a.jsonl, line 4: this is not valid JSON")
     queue.remove(job.id)
     assert queue.jobs() == ()
     bench.close()

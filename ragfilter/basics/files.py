@@ -139,8 +139,8 @@ def json_object(line: str, where: str, remedy: str) -> dict[str, Any]:
     else:
         if isinstance(record, dict):
             return record
-        raise InputError(f"{where} is not a JSON object.", remedy=remedy)
-    raise InputError(f"{where} is not valid JSON: {why}.", remedy=remedy)
+        raise InputError(f"{where}: this is not a JSON object.", remedy=remedy)
+    raise InputError(f"{where}: this is not valid JSON ({why}).", remedy=remedy)
 
 
 CSV_REMEDY = (

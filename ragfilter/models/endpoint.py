@@ -90,13 +90,13 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
     parts = web_address(url)
     if parts is None:
         raise SettingsError(
-            "The base URL of the chat endpoint is not an http or https address.",
+            "The base URL of the endpoint is not an http or https address.",
             remedy="Set OPENAI_BASE_URL to an address like http://127.0.0.1:8080/v1.",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         # It would be shown in messages and logs.
         raise SettingsError(
-            "The base URL of the chat endpoint contains credentials, a query or a fragment.",
+            "The base URL of the endpoint contains credentials, a query or a fragment.",
             remedy="Put the key into OPENAI_API_KEY and the bare address into OPENAI_BASE_URL.",
         )
     key = api_key.strip()
@@ -193,7 +193,7 @@ def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> 
 
 def _unreachable(host: str, why: str) -> ChatError:
     return ChatError(
-        f"The chat endpoint {host} cannot be reached: {why}.",
+        f"The endpoint {host} cannot be reached: {why}.",
         kind="unreachable",
         remedy="Check that it runs and that the base URL is right.",
     )

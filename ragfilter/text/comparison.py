@@ -89,7 +89,6 @@ _COMPARE = _regex(
     rf"\b(?:compare|comparing|comparison(?:\s+(?:of|between)|(?=:)|{_PROPER}))(?!\S*\w)"
 )
 _COMPARED_FIRST = _regex(rf"^{_COMPARED}([^,:]+),\s+(.+)")
-_COMPARED_LAST = _regex(rf"^([^,:]+?),?\s+{_COMPARED}(.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
 _CONTRASTS = _regex(
@@ -158,8 +157,7 @@ _PHRASINGS = tuple(
             r"is|are|was|were|has|have)\s+(?P<left>.+?)",
             _THAN,
         ),
-        (r"^why\s+(?P<left>.+?)\s+(?:is|are|was|were|has|have)", _THAN),
-        (r"^what\s+makes\s+(?P<left>.+?)", _THAN),
+        (r"^(?:why|what\s+makes)\s+(?P<left>.+?)(?:\s+(?:is|are|was|were|has|have))?", _THAN),
         (rf"^how\s+much\s+{_MORE}(?:\s+\w+)?\s+(?:is|are)\s+(?P<left>.+?)\s+than\s+(?P<right>.+)",),
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
         (
@@ -459,12 +457,12 @@ def title_is(entity: str, title: str) -> bool:
 
 def _compared(sentence: str) -> list[str]:
     """ "Compared to Go, is Rust faster?" asks whether Rust is faster than Go."""
-    first, last = _COMPARED_FIRST.search(sentence), _COMPARED_LAST.search(sentence)
-    if first and _entity(first[1]):
-        other, question = first.groups()
-        sides = _phrased(f"{question} than {other}") or _versus(f"{question} compared to {other}")
-        return sides[::-1]
-    return _phrased(f"{last[1]} than {last[2]}") if last else []
+    match = _COMPARED_FIRST.search(sentence)
+    if not match or not _entity(match[1]):
+        return []
+    other, question = match.groups()
+    sides = _phrased(f"{question} than {other}") or _versus(f"{question} compared to {other}")
+    return sides[::-1]
 
 
 def _versus(sentence: str) -> list[str]:

@@ -154,13 +154,17 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("queries", "qrels", "message"),
     [
-        ('{"_id": "q1", "text": "one"}\n{oops', QRELS, "queries.jsonl, line 2 is not valid JSON"),
-        ("[1]\n", QRELS, "queries.jsonl, line 1 is not a JSON object"),
+        (
+            '{"_id": "q1", "text": "one"}\n{oops',
+            QRELS,
+            "queries.jsonl, line 2: this is not valid JSON",
+        ),
+        ("[1]\n", QRELS, "queries.jsonl, line 1: this is not a JSON object"),
         ('{"_id": [], "text": "one"}\n', QRELS, "queries.jsonl, line 1: the _id is not a string"),
         ('\n{"_id": "q1", "text": " "}\n', QRELS, "queries.jsonl, line 2 has no text"),
         (QUERIES + '{"_id": "q1", "text": "x"}', QRELS, "line 3: the id 'q1' appears twice"),
         ("\n", QRELS, "queries.jsonl contains no questions"),
-        ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
+        ("9" * 5000, QRELS, "queries.jsonl, line 1: this is not valid JSON"),
         (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
         (QUERIES, "q1 0 a 1 x\nq1 0 a 1 2\n", "qrels.tsv, line 1 has 5 columns."),
         (QUERIES, "q1 a # 2 or 3\n", "qrels.tsv, line 1 has 6 columns."),

@@ -30,7 +30,7 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("{broken", r"not valid JSON: Expecting property name .* at column 2\."),
+        ("{broken", r"not valid JSON \(Expecting property name .* at column 2\)\."),
         ('"text"', "not a JSON object"),
         ("[]", "not a JSON object"),
         ("[" * 100_000, "nested too deeply"),
@@ -49,7 +49,7 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
 )
 def test_a_bad_line_is_told_with_file_and_line(tmp_path: Path, line: str, what: str) -> None:
     path = written(tmp_path, "x.jsonl", '{"id": "a", "text": "t"}\n\n' + line)
-    with pytest.raises(InputError, match=rf"^x\.jsonl, line 3.*{what}"):
+    with pytest.raises(InputError, match=rf"^x\.jsonl, line 3: .*{what}"):
         read(path)
 
 

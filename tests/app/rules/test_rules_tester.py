@@ -40,7 +40,7 @@ def test_the_tester_explains_a_rule_for_a_question(
 
     store, before = resources.open_resources().bench.collection("demo"), stored(MATRIX)
     store.set_rules({MATRIX: '{"contain_none_of":["undead"]}'})
-    monkeypatch.setattr(tester, "MOST", 2)
+    monkeypatch.setattr(tester, "MAX_QUESTIONS", 2)
     paste(page, "cleric\nundead cleric\nmonk")
     assert "Only the first 2 are read." in told(page)
     page.at.selectbox(key="tester-question").set_value("undead cleric")
