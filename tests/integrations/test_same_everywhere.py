@@ -32,7 +32,7 @@ from ragfilter.ui.session.resources import Resources
 
 OTHER_SIDES = {
     (profile, question)
-    for profile in ("full", "adaptive-gap+entities")
+    for profile in ("full", "short-answers", "adaptive-gap+entities")
     for question in ("fighter-druid", "fighter-druid-short")
 }
 """Where an adapter keeps other chunks: each side of a comparison is searched for on its own, and an
