@@ -138,7 +138,7 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(
     indexed(named(page, "mine").press("index"))
     (listed,) = page.at.expander[0].markdown
     *left_out, warning = listed.value.split("\n")
-    assert [what.split(":")[0] for what in left_out] == ["- a.csv, line 3", "- b.jsonl, line 1"]
+    assert [what[:17] for what in left_out] == ["- a.csv, line 3: ", "- b.jsonl, line 1"]
     # What is indexed, but not as it was meant, is listed too.
     assert "the clearance secret cannot be read, so the chunk is hidden." in warning
     assert page.at.expander[0].label == snapshot

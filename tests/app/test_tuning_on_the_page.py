@@ -75,7 +75,7 @@ def test_without_labels_tuning_says_what_opens_it(page: Any) -> None:
 
 def test_the_best_place_of_a_map_is_used(page: Any) -> None:
     open_map(page).press("map")
-    assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)
     assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
     page.press("map-best")
     assert any("questions change" in text for text in page.html)
@@ -102,12 +102,12 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     open_map(page).at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
-    assert "Current: max results 5 " in strip(page)
+    assert "Current: Max results 5 " in strip(page)
     # Neither another figure nor a click on the map replays it.
     page.at.selectbox(key="map-measure").set_value("recall")
     assert "recall" in strip(page.run())
     page.press("map-best")
-    assert "Current: max results 5 " not in strip(page)
+    assert "Current: Max results 5 " not in strip(page)
     assert made == [("cutoff.max_results", "")]
     # Its list ends with the settings that it led to.
     none = "No click led to these settings"
@@ -126,7 +126,7 @@ def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
     page.at.selectbox(key="map-x").set_value("quality.min_top_k")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
-    assert "Current: candidates checked first 1 F1" in strip(page)
+    assert "Current: Candidates checked first 1 F1" in strip(page)
     assert any("Of 20 points, 18 are left out because" in text for text in page.html)
 
 
@@ -136,7 +136,7 @@ def test_gathering_and_mapping_are_waited_for_in_one_run(
     # On a slow machine each takes longer than the page waits silently.
     monkeypatch.setattr(progress, "TURN_S", 0.0)
     open_map(page).press("map")
-    assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)
     assert not page.at.exception
 
 
@@ -164,7 +164,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
     # It stays so until the map is requested.
     assert any("The map was stopped" in text for text in page.run().html)
     page.press("map")
-    assert "Current: gap threshold 0.1" in strip(page)
+    assert "Current: Gap threshold 0.100" in strip(page)
 
 
 def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:

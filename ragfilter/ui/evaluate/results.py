@@ -16,6 +16,7 @@ from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distan
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun, changed_since
 from ragfilter.evaluate.variants import CURRENT, unmeasured
+from ragfilter.layers.registry import layer
 from ragfilter.publish.measured import of_run
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
@@ -129,7 +130,7 @@ def _layers(measured: MeasuredRun) -> None:
     if not gains:
         elements.empty("No layer is on except clearance, which always applies.")
         return
-    shown = {"layer": [row["layer"] for row in gains],
+    shown = {"layer": [layer(row["layer"]).title for row in gains],
              "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
     for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
                                 ("tokens", "Δtokens", 0)):  # fmt: skip

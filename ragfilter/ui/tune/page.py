@@ -18,6 +18,7 @@ from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
+from ragfilter.ui.kit.controls import value_text
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.runs.running import open_inspect, open_labelling
 from ragfilter.ui.look import elements, plotting, theme
@@ -160,7 +161,7 @@ def _draw_figures(
     facts: list[Fact] = []
     for word, place in places:
         at = surface.at(place)
-        set_to = ", ".join(f"{field(path).label.lower()} {value:g}"
+        set_to = ", ".join(f"{field(path).label} {value_text(field(path), value)}"
                            for path, value in surface.values(place).items())  # fmt: skip
         size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
         facts.append((f"{word}: {set_to}", f"{tuning_map.SHOWN[measure]} {at[measure]:.3f}", size))

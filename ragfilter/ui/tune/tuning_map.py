@@ -15,8 +15,9 @@ from ragfilter.evaluate.tune import RECORD
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
-from ragfilter.settings.schema import fields
+from ragfilter.settings.schema import field, fields
 from ragfilter.ui.kit import progress
+from ragfilter.ui.kit.controls import value_text
 from ragfilter.ui.kit.runs.plots import THREE_DECIMALS, layout
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.plotting import CLEAR, LEGEND, Ink
@@ -245,7 +246,8 @@ def _marks(
 
 def _hover_text(surface: Map, place: int, measure: str) -> str:
     settings = surface.values(place).items()
-    values = ", ".join(f"{path.partition('.')[2]} {value:g}" for path, value in settings)
+    values = ", ".join(f"{field(path).label} {value_text(field(path), value)}"
+                       for path, value in settings)  # fmt: skip
     flat = surface.at(place)
     return (
         f"{values}<br>{SHOWN.get(measure, measure)} {flat[measure]:.3f}, recall "
