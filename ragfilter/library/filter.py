@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from time import time_ns
@@ -22,7 +21,6 @@ from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.layers.quality import always_reranks
-from ragfilter.library.batch import decide
 from ragfilter.library.documents import to_hits
 from ragfilter.library.result import Result, to_result
 from ragfilter.library.scores import check_metric, check_similarities, check_thresholds
@@ -168,27 +166,6 @@ class Filter:
     ) -> Result:
         """The same in a thread, for an event loop."""
         return await asyncio.to_thread(self, query, docs, scores, metric=metric, user=user)
-
-    def batch(
-        self,
-        queries: Iterable[str],
-        docs: Iterable[Iterable[Any]],
-        *,
-        metric: str | None = None,
-        user: User | None = None,
-        processes: int | None = None,
-    ) -> list[Result]:
-        """Decide many queries, each with its own `docs`, in processes of their own: as many as
-        there are cores, if `processes` does not say.
-
-        A process takes a second to start, and its results take half as long to arrive as to decide,
-        so it pays with thousands of queries on many cores, and where models are waited for. The
-        calling script keeps what it runs under ``if __name__ == "__main__"``. Raises what the first
-        query that fails raises, ValueError if there are more of one than of the other, and what
-        pickle raises for a model that cannot be sent.
-        """
-        asked = list(zip(queries, map(list, docs), strict=True))
-        return decide(partial(self, metric=metric, user=user), asked, processes)
 
     def as_langchain(
         self,
