@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.demo import queries
-from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.session.resources import open_resources
 from ragfilter.workbench import Workbench, read_deployment
 

@@ -11,7 +11,7 @@ import pytest
 from ragfilter.basics.text_files import TextFiles
 from ragfilter.settings import config, saved
 from ragfilter.ui.inspect.curve_panel import VIEW
-from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.sidebar import key
 
 pytestmark = pytest.mark.model
 

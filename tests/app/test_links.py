@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.kit.view_as import DEPARTMENTS, LEVEL
 
 pytestmark = pytest.mark.model

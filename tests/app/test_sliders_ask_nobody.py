@@ -11,7 +11,7 @@ import pytest
 
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import fields
-from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.kit.view_as import LEVEL
 from ragfilter.ui.session.state import PANELS
 

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.judge.call import NO_LLM
 from ragfilter.report import rows
-from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.sidebar import key
 
 pytestmark = pytest.mark.model
 

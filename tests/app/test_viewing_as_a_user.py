@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.ingest import demo
-from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.kit.view_as import AS_OPERATOR, DEPARTMENTS, LEVEL, SENT_AS_USER
 from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
 

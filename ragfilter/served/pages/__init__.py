@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import controls, help, path, problems, view_as
+from ragfilter.ui.kit import help, problems, sidebar, view_as, workflow
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
@@ -11,9 +11,9 @@ from ragfilter.ui.session.visit import Visit
 def surround(here: Visit, page: str = "", *, steps: bool = True) -> None:
     """Draw what stands around a page: the path and help, whose view it is, the choices in the
     sidebar, and messages."""
-    place = path.reserve()
-    controls.choose(here, steps=steps)
-    path.draw(here, place, page)
+    place = workflow.reserve()
+    sidebar.choose(here, steps=steps)
+    workflow.draw(here, place, page)
     with place:
         help.draw(here.resources)
     view_as.draw_chip()
@@ -29,5 +29,5 @@ def begin(title: str, *, anew: bool = False) -> Visit:
     link.share()
     link.show_address()
     surround(here, title.lower())
-    controls.draw(here, None)
+    sidebar.draw(here, None)
     return here

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import ask, controls, empty, help, path, problems, view_as
+from ragfilter.ui.kit import empty, help, problems, question_box, sidebar, view_as, workflow
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 
@@ -18,11 +18,11 @@ def draw() -> None:
 
         present.draw(here)
     else:
-        place = path.reserve()
+        place = workflow.reserve()
         view_as.draw_chip()
-        controls.choose(here, reset=False)
+        sidebar.choose(here, reset=False)
         problems.notices(state.notices())
-        ask.draw(here)
+        question_box.draw(here)
         view, error = visit.view(here)
         if view is not None:
             # Loaded with the first result.
@@ -31,14 +31,14 @@ def draw() -> None:
             places = page.begin(view)
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
-        controls.draw(here, view)
-        path.draw(here, place, "inspect")
+        sidebar.draw(here, view)
+        workflow.draw(here, place, "inspect")
         if view is not None:
             help.draw_tour(view)
             page.finish(view, places)
         else:
             html.heading("Inspect", level=1)
-            controls.draw_reset("Reset")
+            sidebar.draw_reset("Reset")
             empty.draw(here, error)
             help.draw(here.resources)
 

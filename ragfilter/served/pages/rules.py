@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.served.pages import surround
-from ragfilter.ui.kit import controls, empty
+from ragfilter.ui.kit import empty, sidebar
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import visit
 
@@ -14,7 +14,7 @@ def draw() -> None:
     here = visit.begin()
     # Undo and Redo on this page are about rules.
     surround(here, steps=False)
-    controls.draw(here, None)
+    sidebar.draw(here, None)
     if here.ready:
         # Loaded with the first visit.
         from ragfilter.ui.rules import page

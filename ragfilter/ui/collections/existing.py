@@ -17,11 +17,11 @@ from ragfilter.settings.deployment import is_address
 from ragfilter.stores import foreign, manage
 from ragfilter.stores.export import export
 from ragfilter.stores.foreign import ForeignCheck, Opening
-from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.controls import MANAGED
+from ragfilter.ui.kit import demo_collections, problems
+from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import build, state, visit
+from ragfilter.ui.session import state, visit
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -56,12 +56,12 @@ def draw(visit: Visit, user: User) -> None:
     _one(every, visit, user)
     _elsewhere(visit.resources)
     # Whoever tries one demo is offered the other one too.
-    tried = state.session().collection in build.DEMOS
-    for name in build.missing(visit.collections) if tried else ():
+    tried = state.session().collection in demo_collections.DEMOS
+    for name in demo_collections.missing(visit.collections) if tried else ():
         st.button(
-            build.DEMOS[name].button, key=f"build-{name}", icon=":material/play_arrow:",
-            on_click=build.order, args=(name, queue_of(visit.resources.bench)),
-            help=build.DEMOS[name].about,
+            demo_collections.DEMOS[name].button, key=f"build-{name}", icon=":material/play_arrow:",
+            on_click=demo_collections.order, args=(name, queue_of(visit.resources.bench)),
+            help=demo_collections.DEMOS[name].about,
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import ask, controls, empty, problems
+from ragfilter.ui.kit import empty, problems, question_box, sidebar
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.share import draw_link
 from ragfilter.ui.look import html
@@ -29,7 +29,7 @@ def draw(here: Visit) -> None:
         # Otherwise the question is the heading.
         html.heading("Compare", level=1)
     if not here.ready:
-        controls.draw(here, None)
+        sidebar.draw(here, None)
         empty.draw(here, None)
         return
     runs = chosen.saved_runs(here)
@@ -39,14 +39,14 @@ def draw(here: Visit) -> None:
         link.share(more=choosing.parameters())
         link.show_address()
         draw_link(share, None)
-        controls.draw(here, None)
+        sidebar.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
-    ask.draw(here)
+    question_box.draw(here)
     view, error = visit.view(here, choosing.parameters())
     link.show_address()
     draw_link(share, view)
-    controls.draw(here, view)
+    sidebar.draw(here, view)
     if view is None:
         html.heading("Compare", level=1)
         empty.draw(here, error)

@@ -23,9 +23,9 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.path import GUARDED
 from ragfilter.ui.kit.runs import plots, running, table
 from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.workflow import GUARDED
 from ragfilter.ui.look import elements, html, plotting, prose, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources

@@ -23,7 +23,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points, label_buttons
 from ragfilter.ui.inspect.curve_points import Frame, Points
-from ragfilter.ui.kit import controls as settings_of
+from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import elements, html, plotting, theme
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS

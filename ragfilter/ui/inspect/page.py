@@ -13,7 +13,17 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.report.story import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
-from ragfilter.ui.kit import answer, ask, controls, empty, help, problems, share, stacks, summary
+from ragfilter.ui.kit import (
+    answer,
+    empty,
+    help,
+    problems,
+    question_box,
+    share,
+    sidebar,
+    stacks,
+    summary,
+)
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -63,7 +73,7 @@ def begin(view: View) -> Places:
         before, after = stacks.before_and_after(view.mine, current_story)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
-        controls.draw_reset(f"Back to {now.profile}")
+        sidebar.draw_reset(f"Back to {now.profile}")
         stacks.draw((before, after), view.mine, on_open=state.open_chunk)
     with right:
         html.heading("Curve")
@@ -127,7 +137,7 @@ def _open_more(view: View) -> None:
         args=(not now.evidence, "evidence"),
         help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
-    ask.draw_present_button()
+    question_box.draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     help.draw(view.resources)

@@ -9,9 +9,9 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.registry import layer
 from ragfilter.model import LayerTrace, PoolResult
-from ragfilter.ui.kit import problems
+from ragfilter.ui.kit import demo_collections, problems
 from ragfilter.ui.look import html
-from ragfilter.ui.session import build, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit, forget_collections
 
@@ -45,7 +45,7 @@ def _no_collection(resources: Resources) -> bool:
         "No collection yet",
         "ragfilter searches collections of text chunks. Two samples are included.",
     )
-    if build.offer(list(build.DEMOS), resources):
+    if demo_collections.offer(list(demo_collections.DEMOS), resources):
         return True
     st.page_link(
         "pages/collections.py",

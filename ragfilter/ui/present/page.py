@@ -10,7 +10,17 @@ from ragfilter.report.story import Story
 from ragfilter.report.story import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answer, ask, empty, problems, progress, share, stacks, summary, view_as
+from ragfilter.ui.kit import (
+    answer,
+    empty,
+    problems,
+    progress,
+    question_box,
+    share,
+    stacks,
+    summary,
+    view_as,
+)
 from ragfilter.ui.kit.pruned import pruning, struck_text
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import link, state, visit
@@ -26,8 +36,8 @@ def draw(here: Visit) -> None:
     link.show_address()
     if view is None:
         html.heading("Present", level=1)
-        ask.draw(here)
-        ask.draw_present_button()
+        question_box.draw(here)
+        question_box.draw_present_button()
         empty.draw(here, error)
         return
     problems.incomplete(view.result.pool.incomplete)
@@ -51,7 +61,7 @@ def _head(view: View) -> None:
                     "presented-to", view_as.offered_users(view_as.groups(view.resources))
                 )
         share.draw_report(view, "present-report")
-        ask.draw_present_button()
+        question_box.draw_present_button()
 
 
 def _pruned(view: View) -> None:

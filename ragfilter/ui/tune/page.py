@@ -18,9 +18,9 @@ from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
-from ragfilter.ui.kit.controls import value_text
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.runs.running import open_inspect, open_labelling
+from ragfilter.ui.kit.sidebar import value_text
 from ragfilter.ui.look import elements, plotting, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session import state

@@ -17,8 +17,8 @@ from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
 from ragfilter.settings.schema import field, fields
 from ragfilter.ui.kit import progress
-from ragfilter.ui.kit.controls import value_text
 from ragfilter.ui.kit.runs.plots import THREE_DECIMALS, layout
+from ragfilter.ui.kit.sidebar import value_text
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.plotting import CLEAR, LEGEND, Ink
 from ragfilter.ui.session import state

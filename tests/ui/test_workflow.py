@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.path import NEEDS_LABELS, NEEDS_RUN, at, steps
+from ragfilter.ui.kit.workflow import NEEDS_LABELS, NEEDS_RUN, at, steps
 
 HERE: dict[str, Any] = {
     "asked": False, "labelled": 0, "measured": False, "tuned": False, "guarded": False
