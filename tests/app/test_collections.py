@@ -103,6 +103,21 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
     assert list(uploads.iterdir()) == []
 
 
+def test_the_current_question_is_asked_of_a_new_collection(page: Any) -> None:
+    drop(page, ("guide.md", GUIDE))
+    # Named after its file.
+    assert page.at.text_input(key="upload-name").value == "guide"
+    indexed(page.press("index"))
+    page.at.switch_page("pages/inspect.py")
+    page.run().ask("Who hoots?")
+    page.at.switch_page("pages/collections.py")
+    drop(page.run(), ("owls.md", GUIDE))
+    indexed(page.press("index"))
+    job = next(job for job in queue_of(bench()).jobs() if job.order.collection == "owls")
+    page.press(f"ask-{job.id}")
+    assert (page.session.collection, page.session.asked.collection) == ("owls", "owls")
+
+
 def test_a_new_collection_has_the_embedding_model_that_is_chosen(
     open_page: Callable[..., Any], serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -250,7 +251,7 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
         help="In an existing one, chunks with the same id are replaced.",
     )  # fmt: skip
     name = target or st.text_input(
-        "Name", key="upload-name", placeholder="handbook",
+        "Name", _suggested_name(draft, visit.resources), key="upload-name",
         help="3 to 512 letters, digits, dots, hyphens or underscores.",
     ).strip()  # fmt: skip
     problem = "" if target or not name else _problem(name, visit.resources)
@@ -271,6 +272,12 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
             if name else "Name the collection first.",
         )  # fmt: skip
         _discard_button()
+
+
+def _suggested_name(draft: UploadDraft, resources: Resources) -> str:
+    """The first file's name, if a new collection can have it; otherwise empty."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
+    return "" if _problem(name, resources) else name
 
 
 def _model(target: str, visit: Visit) -> str:

@@ -116,7 +116,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         help="After a change of model, chunking or corpus: tunes the settings anew on this "
         "collection's labels, on the Tune page.",
     ):  # fmt: skip
-        state.session().collection = info.name
+        state.open_collection(info.name)
         st.session_state["recalibrate-asked"] = True
         st.switch_page("pages/tune.py")
     st.download_button(
@@ -182,7 +182,7 @@ def _do(change: partial[None], name: str, after: str) -> None:
     """Rename or delete a collection, then select what replaces it."""
     change()
     if state.session().collection == name:
-        state.session().collection = after
+        state.open_collection(after)
     st.session_state[MANAGED] = after
 
 
@@ -267,7 +267,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
             problems.show(error, retry=False)
             return
         st.session_state[CHECKED] = (name, checks)
-        state.session().collection = name
+        state.open_collection(name)
         st.session_state.pop(MANAGED, None)
         st.rerun()
 

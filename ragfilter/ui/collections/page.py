@@ -121,7 +121,7 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
                 "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:",
                 help="Opens the collection on the Inspect page.",
             ):  # fmt: skip
-                state.session().collection = job.order.collection
+                state.open_collection(job.order.collection)
                 st.switch_page("pages/inspect.py")
         else:
             st.button(

@@ -244,6 +244,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         if not measured.run.complete:
             elements.empty("A baseline needs all questions of the run.", "Measure continues it.")
             return
+        if measured.settings != state.settings():
+            elements.aside("This run used other settings than yours. Measure to guard yours.")
         baseline = gate.to_baseline(
             gate.reached(measured.records), _origin(measured.run, resources)
         )
@@ -258,7 +260,9 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             args=(measured.run.plan.collection, GUARDED),
             help="What every question of this run reaches. A small file for git.",
         )
-        elements.aside("A CI job with this command fails if the filter gets worse than this run:")
+        elements.aside(
+            "Commit the file. In CI, this command fails if the filter gets worse than this run:"
+        )
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
 
@@ -269,7 +273,9 @@ def gate_command(plan: Plan) -> str:
     words += ["--qrels", qrels] if qrels else []
     words += ["--with-llm"] if llm else []
     words += ["--profile", plan.profile]
-    for path, value in plan.changes.items():
+    # What tuned the settings does not change what they keep.
+    changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
+    for path, value in changes.items():
         words += ["--set", f"{path}={_written(value)}"]
     user = plan.viewer
     if not user.unrestricted:

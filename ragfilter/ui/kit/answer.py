@@ -320,7 +320,8 @@ def draw_pieces(
         cut = (Piece(answer.text, False),)
     if answer.extractive:
         more = [Piece(f"{quote.text} [{quote.number}]", True) for quote in added]
-        quoted = "".join(map(_quote, (*cut, *more)))
+        label = '<p class="rf-aside">Also in this prompt:</p>' if more else ""
+        quoted = "".join(map(_quote, cut)) + label + "".join(map(_quote, more))
         html.draw(f'<div class="rf-quoted" tabindex="0" data-passage>{quoted}</div>')
         return
     for number, piece in enumerate(cut):

@@ -387,7 +387,5 @@ def draw_more(visit: Visit) -> None:
 
 
 def _choose_collection(name: str) -> None:
-    state.session().collection = name
     st.session_state.pop(MANAGED, None)
-    state.session().chunk = None
-    state.renew()
+    state.open_collection(name)

@@ -443,6 +443,12 @@ def ask(query: str) -> None:
     session().pending = True
 
 
+def open_collection(name: str) -> None:
+    """Make this the current collection, and ask the current question there."""
+    session().collection, session().chunk = name, None
+    renew()
+
+
 def renew() -> None:
     """Ask the same question again, because the collection changed or the pool is too small."""
     if session().asked is not None:
