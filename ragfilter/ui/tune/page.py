@@ -52,13 +52,15 @@ def draw(visit: Visit) -> None:
             "Switch it off to tune the rest.",
         )
         return
-    _warn(visit.settings, labels)
+    for caveat in about_labels(labels):
+        elements.aside(caveat)
     if not suggestion.draw(visit, labels, wish, query_set.name):
         elements.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "They come with their gain on other questions, what changes and what "
             "is lost. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
         )
+        _warn(visit.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
         if by_hand.open:
             _explore(visit, labels)
@@ -86,13 +88,12 @@ def _explore(visit: Visit, labels: Labels) -> None:
         return
     surface = tuning_map.replayed(visit, questions, (x, y), again=pressed)
     if surface is not None:
+        _warn(visit.settings, labels)
         _draw_map(visit.settings, questions, surface, measure)
 
 
 def _warn(settings: Settings, labels: Labels) -> None:
-    """Draw caveats about figures measured on these labels."""
-    for caveat in about_labels(labels):
-        elements.aside(caveat)
+    """Say if these labels chose the settings, so that figures on them flatter."""
     learned = in_sample(settings, labels_version(labels), state.session().collection)
     if learned:
         elements.aside(learned)
