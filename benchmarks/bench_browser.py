@@ -215,7 +215,7 @@ def open_rule(page: Page) -> None:
     page.locator(".st-key-rules-text input").fill("matrix cleric armor class 6")
     page.keyboard.press("Enter")
     rest(page)
-    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name="Next Shortcut").click()
     rest(page)
     page.locator("[class*='st-key-rule-editor'] textarea").fill('{"contain":"cleric"}')
     page.keyboard.press("Control+End")

@@ -27,8 +27,6 @@ TARGET_MS = 300
 VALUES: dict[str, list[float]] = {
     "cutoff.relative_offset": [n / 100 for n in range(3, 90)],
     "cutoff.max_results": list(range(1, 51)),
-    "quality.background_share": [n / 100 for n in range(25, 100)],
-    "retrieval.k": list(range(1, 51)),
 }
 """What each slider may be moved to. A run takes some of them, in no order, each once: nothing that
 an earlier rerun kept helps, as nothing helps who drags a slider for the first time."""
@@ -39,18 +37,18 @@ def milliseconds(app: AppTest, path: str | None = None) -> list[float]:
     nothing is moved."""
     values: list[float] = []
     if path:
-        used = app.slider(key=key(path)).value
+        used = app.slider(key=key(path, "tune")).value
         fresh = [value for value in VALUES[path] if value != used]
         values = random.Random(7).sample(fresh, RUNS)
     times = []
     for i in range(RUNS):
         if path:
-            app.slider(key=key(path)).set_value(values[i])
+            app.slider(key=key(path, "tune")).set_value(values[i])
         started = perf_counter()
         app.run()
         times.append((perf_counter() - started) * 1000)
         assert not app.exception, app.exception
-        assert not path or app.slider(key=key(path)).value == values[i]
+        assert not path or app.slider(key=key(path, "tune")).value == values[i]
     return times
 
 
@@ -62,7 +60,9 @@ def main() -> None:
         with Workbench.open(read_deployment(data_dir=Path(folder)), kind="index") as bench:
             carry_out(Order("demo", "demo"), bench)
         app = AppTest.from_file(str(APP), default_timeout=300)
-        app.query_params.update({"q": queries()["fighter-druid"], "profile": "full"})
+        app.query_params.update(
+            {"open": "tuning,evidence", "q": queries()["fighter-druid"], "profile": "full"}
+        )
         app.run()
         app.run()
         still = median(milliseconds(app))
