@@ -33,6 +33,7 @@ def test_text_is_read_in_any_encoding_that_marks_itself(tmp_path: Path, encoding
 @pytest.mark.parametrize(
     ("content", "what"),
     [(gzip.compress(b"q1 0 a 1\n"), "gzip"), (bz2.compress(b""), "bzip2"), (b"PK\x03\x04", "zip")],
+    ids=["gzip", "bzip2", "zip"],
 )
 def test_a_compressed_file_is_called_so(tmp_path: Path, content: bytes, what: str) -> None:
     path = tmp_path / "qrels.gz"

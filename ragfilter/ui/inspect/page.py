@@ -13,17 +13,8 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.report.story import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
-from ragfilter.ui.kit import (
-    answer,
-    empty,
-    help,
-    problems,
-    question_box,
-    share,
-    sidebar,
-    stacks,
-    summary,
-)
+from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
+from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -137,7 +128,7 @@ def _open_more(view: View) -> None:
         args=(not now.evidence, "evidence"),
         help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
-    question_box.draw_present_button()
+    draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     help.draw(view.resources)

@@ -10,17 +10,8 @@ from ragfilter.report.story import Story
 from ragfilter.report.story import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import (
-    answer,
-    empty,
-    problems,
-    progress,
-    question_box,
-    share,
-    stacks,
-    summary,
-    view_as,
-)
+from ragfilter.ui.kit import answer, empty, problems, question_box, share, stacks, summary, view_as
+from ragfilter.ui.kit.progress import unless
 from ragfilter.ui.kit.pruned import pruning, struck_text
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import link, state, visit
@@ -45,7 +36,7 @@ def draw(here: Visit) -> None:
     _head(view)
     summary.draw(view, current_story)
     if current_story.found:
-        progress.unless(answer.is_awaited(), _picture)(view, current_story)
+        unless(answer.is_awaited(), _picture)(view, current_story)
         _pruned(view)
         html.heading("Answers")
         answer.draw_both(view)
