@@ -260,9 +260,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             args=(measured.run.plan.collection, GUARDED),
             help="What every question of this run reaches. A small file for git.",
         )
-        elements.aside(
-            "Commit the file. In CI, this command fails if the filter gets worse than this run:"
-        )
+        elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
 

@@ -93,7 +93,7 @@ def _explore(visit: Visit, labels: Labels) -> None:
 
 
 def _warn(settings: Settings, labels: Labels) -> None:
-    """Say if these labels chose the settings, so that figures on them flatter."""
+    """Say if these labels chose the settings, so that figures flatter."""
     learned = in_sample(settings, labels_version(labels), state.session().collection)
     if learned:
         elements.aside(learned)
