@@ -190,7 +190,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
 
 
 def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
-    """The largest step, with what decided instead: ``largest step 0.200 after 1 chunk: skipped``."""
+    """What decided instead of it: ``largest step 0.200 after 1 chunk: skipped``."""
     cut, k = detail.cut, result.settings.cutoff.max_results
     size, after = max((b - a, n) for n, (a, b) in enumerate(pairwise(detail.values[: 2 * k]), 1))
     more = cut.cliff_after_rank not in (None, cut.kept)
