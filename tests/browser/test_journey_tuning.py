@@ -157,9 +157,7 @@ def tune(hand: Hand, name: str) -> None:
     expect(card).to_contain_text("Strategy: relative → otsu")
     hand.press("apply-tuning")
     expect(card).to_contain_text("These are the current settings.")
-    expect(tab.keyed("profile-box", "input")).to_have_value(
-        re.compile(rf"^tuned on {name} \(\d{{4}}-\d\d-\d\d\)$")
-    )
+    expect(tab.keyed("profile-box", "input")).to_have_value(f"tuned on {name}")
 
 
 def guard(hand: Hand, name: str, count: int, workspace: Path, folder: Path) -> None:

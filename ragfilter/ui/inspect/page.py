@@ -10,13 +10,14 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ragfilter.report import visible
 from ragfilter.report.story import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
 from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import state
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.visit import View
 
 
@@ -129,7 +130,9 @@ def _open_more(view: View) -> None:
         help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
     draw_present_button()
-    share.draw_link(st.container(key="share", width="content"), view)
+    if link.looks(visible(view.result)):
+        # The address bar has the rest.
+        share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     help.draw(view.resources)
 

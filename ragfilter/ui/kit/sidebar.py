@@ -201,9 +201,8 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile
-        shown, called = chosen if chosen in names else None, state.profile_label()
-        if called == profile and state.changed():
-            called += ", changed"
+        shown = chosen if chosen in names else None
+        called, _, date = state.settings_label().partition(" (")
         st.selectbox(
             "Collection",
             names,
@@ -222,6 +221,8 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
                 format_func=lambda name: called if name == profile else name,
                 **widget.of("profile-box", profile, state.choose_profile, labels=called),
             )
+            if date:
+                html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')
             if steps:
                 _steps(reset=reset)
 

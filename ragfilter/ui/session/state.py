@@ -341,6 +341,12 @@ def profile_label() -> str:
     return profile_name(now.profile, current, tuned_on)
 
 
+def settings_label() -> str:
+    """The same, with whether a profile's settings were changed by hand."""
+    called = profile_label()
+    return f"{called}, changed" if called == session().profile and changed() else called
+
+
 def take(profile: str, changes: Mapping[str, Any]) -> None:
     """Use a profile and its changes, as from a saved run. Can be undone. Local scores are fetched,
     as for a question."""
