@@ -257,17 +257,15 @@ class _Search:
                 # What does not help without the layer does not help with it.
                 infos = [*own, *(info for info in infos if info.path in {s[1] for s in seconds})]
             for far, other, value in seconds:
-                first: tuple[float, str, Any] | None = (1.0, path, end)
-                if end is not False:
-                    back = self._moved_to(other, value)
-                    first = back and back.along(setting(path))
+                back = self._moved_to(other, value) if end is not False else None
+                first = (1.0, path, end) if back is None else back.along(setting(path))
                 if first is not None:
                     yield first[0] + far, {path: first[2], other: value}
 
     def _moved_to(self, path: str, value: Any) -> _Search | None:
         """The search from other settings; None if they are refused."""
         made = self.replayed(path, value)
-        return made and replace(self, settings=made.settings)
+        return None if made is None else replace(self, settings=made.settings)
 
     def change(self, values: dict[str, Any]) -> SettingChange:
         """The change of one or two settings with what else it brings and loses."""

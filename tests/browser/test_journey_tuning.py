@@ -124,7 +124,7 @@ def label(hand: Hand, questions: list[str]) -> None:
             hand.actions = 0
         for grade in "220000":
             hand.mode(grade)
-        expect(dialog).to_contain_text("Done with 6")
+        expect(dialog).to_contain_text("Done: 6 labelled")
         if number + 1 < len(questions):
             hand.mode("N")
     assert hand.actions <= len(questions) * (FIRST + 1)

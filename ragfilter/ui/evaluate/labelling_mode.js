@@ -143,7 +143,7 @@ class Mode {
     const marked = question ? question.passages.filter(({ grade }) => grade !== null).length : 0
     const optional = (question?.passages.length ?? 0) - firsts.length
     const where = !question ? ""
-      : this.done ? `Done with ${firsts.length} · ${marked} of ${question.passages.length} labelled`
+      : this.done ? `Done: ${marked} labelled, ${question.passages.length - marked} more are optional`
       : `Passage ${place + 1} of ${firsts.length}${optional ? `, ${optional} more are optional` : ""}`
     const input = make("input", {
       type: "text", value: typed, placeholder: "Type a question of your own",
