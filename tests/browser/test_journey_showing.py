@@ -79,7 +79,6 @@ def present(tab: Any) -> None:
     expect(page.locator(".rf-question")).to_have_text(QUESTION)
     scene, stays = page.locator(".rf-scene"), page.locator(".rf-stack").last.locator("b").first
     tab.rest()
-    keys.press("b")
     steps = (("Everything found", 15), ("too far down the list", 11), ("too far from the best", 4))
     for words, left in steps:
         expect(scene).to_contain_text(words)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 
 import streamlit as st
 
+from ragfilter.answer.context import fits
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import Hit, LayerName, Outcome, PoolResult
 from ragfilter.report.story import Story
@@ -23,7 +25,7 @@ TITLE_WIDTH = 42
 @dataclass(frozen=True, slots=True)
 class StackRow:
     """A passage of a stack, what became of it at which layer by which setting, and why in words;
-    `alone` if the other stack lacks it."""
+    `alone` if the other stack lacks it. `number` is that of its citations, 0 for none."""
 
     chunk_id: str
     title: str
@@ -32,6 +34,7 @@ class StackRow:
     why: str = ""
     setting: str = ""
     alone: bool = False
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +57,29 @@ def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
     fell = {i: fall for fall in story.drops_from_unfiltered for i in fall.ids}
     deciding = result.outcomes()
 
-    def entry(hit: Hit) -> StackRow:
-        fall = fell.get(hit.id)
+    def entry(hit: Hit, numbers: Mapping[str, int]) -> StackRow:
+        n, fall = numbers.get(hit.id, 0), fell.get(hit.id)
         if fall is not None:
-            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words, fall.setting)
+            why = fall.words
+            return StackRow(
+                hit.id, hit.chunk.name, "dropped", fall.layer, why, fall.setting, number=n
+            )
         outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
-        return StackRow(hit.id, hit.chunk.name, outcome, why="passes the filter")
+        return StackRow(hit.id, hit.chunk.name, outcome, why="passes the filter", number=n)
 
     first = {hit.id for hit in plain}
     beyond = [hit for hit in result.kept if hit.id not in first]
-    before = (*map(entry, plain), *(None for _ in beyond))
-    after = (*(entry(hit) if hit.id in kept else None for hit in plain), *map(entry, beyond))
+    cited, most = numbered(result.kept), result.settings.context.max_context_tokens
+    fitting = numbered(compress(plain, fits(plain, most)[0]))
+    before = (*(entry(hit, fitting) for hit in plain), *(None for _ in beyond))
+    after = (*(entry(hit, cited) if hit.id in kept else None for hit in plain),
+             *(entry(hit, cited) for hit in beyond))  # fmt: skip
     return Stack("Before: plain search, nearest first", before), Stack("After: filtered", after)
+
+
+def numbered(hits: Iterable[Hit]) -> dict[str, int]:
+    """The number by which an answer cites each hit of a context."""
+    return {hit.id: n for n, hit in enumerate(hits, start=1)}
 
 
 def draw(
@@ -127,8 +141,9 @@ def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> st
     role = f'role="option" aria-selected="false" data-id="{html.text(entry.chunk_id)}"'
     style = "rf-fallen" if entry.outcome == "dropped" else "rf-alone" if entry.alone else ""
     tip = f'title="{title}: {html.text(entry.why)}"'
+    number = f"<i>[{entry.number}]</i>" if entry.number else ""
     return (
-        f'<li data-passage class="{style}" {tip} {role if opens else ""}>'
+        f'<li data-passage class="{style}" {tip} {role if opens else ""}>{number}'
         f"{html.outcome_sign(entry.outcome, entry.layer, entry.setting)}"
         f"{html.text(short[entry.title])}</li>"
     )

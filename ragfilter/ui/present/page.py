@@ -70,11 +70,8 @@ def _pruned(view: View) -> None:
 def _picture(view: View, current_story: Story) -> None:
     """Draw both stacks, and the buttons that drop the passages, one reason at a time."""
     # The last step adds what passes from farther down.
-    last, chosen = (
-        len(current_story.drops_from_unfiltered) + bool(current_story.beyond),
-        state.session().scene,
-    )
-    now = last if chosen is None else min(chosen, last)
+    last = len(current_story.drops_from_unfiltered) + bool(current_story.beyond)
+    now = min(state.session().scene, last)
     fallen = {i for fall in current_story.drops_from_unfiltered[:now] for i in fall.ids}
     before, after = stacks.before_and_after(view.mine, current_story)
     if now < last:

@@ -216,7 +216,7 @@ class Session:
     label_error: str = ""
 
     present: bool = False
-    scene: int | None = None
+    scene: int = 0
     """Step of the picture in Present mode; None shows the last one."""
     tour: list[bool] | None = None
     """Which tasks of the tour are done; None if no tour is running."""
