@@ -257,20 +257,6 @@ def change_to_keep(
     return None
 
 
-def first_step(result: PoolResult) -> float | None:
-    """The size of the first step, if it is the tallest and would be the cliff if it were not
-    skipped."""
-    detail = cut_of(result)
-    cutoff = result.settings.cutoff
-    if detail is None or not cutoff.skip_first or detail.cut.strategy != "gap":
-        return None
-    first, *others = detail.cut.gaps or (None,)
-    if first is None or not first.skipped or first.size < cutoff.gap_threshold - EPSILON:
-        return None
-    tallest = all(first.size > gap.size + EPSILON for gap in others if gap is not None)
-    return first.size if tallest else None
-
-
 SCALES = ("distance", "similarity")
 """Units of thresholds that belong to a collection. A rerank score does not: either reranker gives
 it as a probability (docs/tuning.md)."""

@@ -43,7 +43,7 @@ MANY = 4 * WINDOW
 # A reason names at most this many failures, terms per failure, and characters per term.
 SHOWN_FAILURES = 4
 SHOWN_TERMS = 4
-SHOWN_SPELLINGS = 1
+SHOWN_SPELLINGS = 2
 SHOWN_CHARS = 120
 
 
