@@ -221,6 +221,13 @@ class Cutoff(Section):
     strategy: Annotated[str, OneOf(lambda: STRATEGIES)] = setting(
         "gap", "Where to cut.", label="Strategy"
     )
+    score: str = setting(
+        "",
+        "Name of the score to order and cut by, where hits have several: dense (the distance), "
+        "rerank, lexical, fused, or one of your own. Thresholds are on its scale. Empty: the "
+        "rerank scores where there are any, otherwise the distance.",
+        label="Cut by",
+    )
     max_results: int = setting(
         5, "Maximum number of chunks kept (k).",
         unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Max results",
