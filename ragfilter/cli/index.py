@@ -101,9 +101,9 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
             from ragfilter.indexing.order import carry_out
             from ragfilter.indexing.sentences import prepare
 
-            done = carry_out(order, bench, progress.watch())
+            report = carry_out(order, bench, progress.watch())
             prepare(bench, partial(progress.show, "sentences embedded"))
-            return done
+            return report
     except WorkspaceLocked:
         done = _by_the_app(order, data_dir, progress)
         if done is None:
