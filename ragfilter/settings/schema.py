@@ -58,6 +58,13 @@ class Retrieval(Section):
         "clearance and rules.",
         unit="chunks", ge=10, le=5000, ceiling=1000, step=10, label="Pool size",
     )  # fmt: skip
+    lexical: bool = setting(
+        False,
+        "Also search by words (BM25, or the text search of PostgreSQL), and add what it finds. "
+        "Hits then have the scores lexical and fused (by reciprocal ranks), by which "
+        "cutoff.score can cut.",
+        label="Search by words",
+    )
     source_pattern: str = setting(
         "",
         "Search only files whose name contains this text, or matches it as a pattern if it has a "
