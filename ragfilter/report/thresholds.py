@@ -16,6 +16,7 @@ from statistics import median_low
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import (
+    BY,
     DISTANCE,
     LOWERED,
     MAX_RESULTS,
@@ -23,6 +24,7 @@ from ragfilter.layers.cutoff import (
     PROBABILITY,
     RERANK,
     STRATEGY,
+    by_name,
     cut_hits,
     cut_of,
 )
@@ -123,6 +125,9 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
         own |= {d.chunk_id: d.value for d in decisions if d.value is not None}
     elif detail.value_name == PROBABILITY:
         own = {}
+    elif score := result.settings.cutoff.score:
+        named = detail.value_name == BY + score
+        own = by_name(result.hits, score, result.pool) if named else {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
 
 
