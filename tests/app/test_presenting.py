@@ -28,7 +28,7 @@ def test_a_link_opens_the_stage_with_its_sentence(open_page: Callable[..., Any])
     page = open_page(STAGE)
     assert CLERIC in page.html
     assert any(
-        text.startswith("15 passages found by plain search, 2 pass the filter: ✕ 13 were about")
+        text.startswith("15 chunks found by plain search, 2 pass the filter: ✕ 13 were about")
         for text in page.html
     )
     assert not page.at.sidebar.children
@@ -53,7 +53,7 @@ def test_what_fell_is_walked_through_reason_by_reason(
         walked.append(scene(page))
     assert walked == [
         "8 were about another armor class", "2 were too far from the best match",
-        "9 passages pass the filter",
+        "9 chunks pass the filter",
     ]  # fmt: skip
     assert scene(page.press("scene-back")) == snapshot
     assert scene(page.press("scene-flip")) == snapshot

@@ -81,7 +81,7 @@ def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
     expect(prompt).to_contain_text("2 chunks, about 313 tokens")
     tab.rest()
     with runs.only_a_fragment():
-        tab.choose("prompt-side", "unfiltered")
+        tab.choose("prompt-side", "plain search")
         expect(prompt).to_contain_text("15 chunks, about 2,329 tokens")
         tab.rest()
     tab.click("present-button")
@@ -90,7 +90,7 @@ def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
     tab.rest()
     with runs.only_a_fragment():
         tab.page.keyboard.press("ArrowRight")
-        expect(scene).to_contain_text("2 passages pass the filter")
+        expect(scene).to_contain_text("2 chunks pass the filter")
         expect(after.locator("b").first).to_have_text("2")
         tab.rest()
 

@@ -120,7 +120,7 @@ def label(hand: Hand, questions: list[str]) -> None:
             # A label is taken back, and so is the step to the next question.
             for key in "0U":
                 hand.mode(key)
-            expect(dialog).to_contain_text("Passage 1 of 6")
+            expect(dialog).to_contain_text("Chunk 1 of 6")
             hand.actions = 0
         for grade in "220000":
             hand.mode(grade)

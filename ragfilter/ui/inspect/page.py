@@ -61,7 +61,7 @@ def begin(view: View) -> Places:
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
-        html.heading("Passages")
+        html.heading("Before and after")
         before, after = stacks.before_and_after(view.mine, current_story)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")

@@ -158,7 +158,8 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
         if state.settings().cutoff.calibration is None:
             names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
     given = widget.of(key(info.path, view), value, apply_choice, info.path, labels=names)
-    given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
+    unit = f" Unit: {info.unit}." if info.unit else ""
+    given["help"] = f"`{info.path}`: {info.help}{unit}"
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
         st.segmented_control(
             label, info.choices, default=value, format_func=choice_label, required=True,

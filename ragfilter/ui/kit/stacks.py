@@ -1,4 +1,4 @@
-"""Before and after as two stacks of titled passages, row by row: what stays, and what falls."""
+"""Before and after as two stacks of titled chunks, row by row: what stays, and what falls."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import frame, html
 
-MAX_PASSAGES = 15
-"""Rows that are drawn. Those of passages that stay go first, if there are more."""
+MAX_ROWS = 15
+"""Rows that are drawn. Those of chunks that stay go first, if there are more."""
 TITLE_WIDTH = 42
 
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A passage of a stack, what became of it at which layer by which setting, and why in words;
+    """A chunk of a stack, what became of it at which layer by which setting, and why in words;
     `alone` if the other stack lacks it. `number` is that of its citations, 0 for none."""
 
     chunk_id: str
@@ -39,14 +39,14 @@ class StackRow:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One side. An entry is None where only the other stack has a passage."""
+    """One side. An entry is None where only the other stack has a chunk."""
 
     label: str
     entries: tuple[StackRow | None, ...]
 
     @property
     def count(self) -> int:
-        """How many passages it has."""
+        """How many chunks it has."""
         return sum(entry is not None for entry in self.entries)
 
 
@@ -87,7 +87,7 @@ def draw(
     on_open: Callable[[str], None] | None = None,
 ) -> None:  # fmt: skip
     """Draw the stacks side by side. A title keeps what tells it from all hits it is `among`.
-    `on_open` gets the id of a passage that was chosen."""
+    `on_open` gets the id of a chunk that was chosen."""
     shown = _shown(stacks)
     rows = [[stack.entries[row] for row in shown] for stack in stacks]
     stacked = (each.title for entries in rows for each in entries if each)
@@ -112,11 +112,11 @@ def _opened(key: str, on_open: Callable[[str], None]) -> None:
 def _shown(stacks: Sequence[Stack]) -> list[int]:
     """The rows that are drawn: all, or those that stay and the first others."""
     count = len(stacks[0].entries)
-    if count <= MAX_PASSAGES + 1:
+    if count <= MAX_ROWS + 1:
         return list(range(count))
     # The last stack has what stays.
     ranked = sorted(range(count), key=lambda row: stacks[-1].entries[row] is None)
-    return sorted(ranked[:MAX_PASSAGES])
+    return sorted(ranked[:MAX_ROWS])
 
 
 def _drawn(
@@ -125,7 +125,7 @@ def _drawn(
     rows = "".join(_row(entry, short, opens=opens) for entry in entries)
     more = stack.count - sum(entry is not None for entry in entries)
     count, label = numbers.count(stack.count), html.text(stack.label)
-    name = f'aria-label="{label}: {numbers.counted(stack.count, "passage")}"'
+    name = f'aria-label="{label}: {numbers.chunks(stack.count)}"'
     role = f'role="listbox" tabindex="0" {name}' if opens else name
     rest = f'<p class="rf-rest">{numbers.count(more)} more</p>' if more else ""
     return (

@@ -56,7 +56,7 @@ def _head(view: View) -> None:
 
 
 def _pruned(view: View) -> None:
-    """Offer to show what of the passages is not in the prompt."""
+    """Offer to show what of the chunks is not in the prompt."""
     detail = pruning(view.mine)
     if detail is None or not st.toggle("Show what was pruned", key="show-pruned"):
         return
@@ -68,7 +68,7 @@ def _pruned(view: View) -> None:
 
 
 def _picture(view: View, current_story: Story) -> None:
-    """Draw both stacks, and the buttons that drop the passages, one reason at a time."""
+    """Draw both stacks, and the buttons that drop the chunks, one reason at a time."""
     # The last step adds what passes from farther down.
     last = len(current_story.drops_from_unfiltered) + bool(current_story.beyond)
     now = min(state.session().scene, last)
@@ -108,7 +108,7 @@ def _picture(view: View, current_story: Story) -> None:
         )
         if now == last:
             word = "passes" if current_story.kept == 1 else "pass"
-            words.append(f"{counted(current_story.kept, 'passage')} {word} the filter")
+            words.append(f"{counted(current_story.kept, 'chunk')} {word} the filter")
         html.draw(
             f'<p class="rf-scene" role="status">{html.text(", ".join(words))}</p>', width="content"
         )
