@@ -24,7 +24,7 @@ from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session.visit import View
 
 NAME, HEIGHT = "rows", 400
-TITLE_WIDTH = 24
+TITLE_WIDTH = 28
 WIDE = "\u2003" * 16
 """A button is as wide as its label; these spaces fill the cell, so that all of it is clickable."""
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
@@ -169,7 +169,7 @@ def _columns(
             color=list(chips.values()),
         ),
         "title": column.ButtonColumn(
-            width=150,
+            width=166,
             help="Long titles keep what tells them apart. Click to open the chunk.",
             type="tertiary",
             alignment="left",
@@ -202,7 +202,7 @@ def _columns(
         ),
         "layer": column.TextColumn(width=82, help="The layer that kept or dropped the chunk."),
         "reason": column.TextColumn(
-            width=330,
+            width=312,
             help="What was compared. The tab Chunk shows it in full.",
         ),
         "similarity": column.NumberColumn(
