@@ -215,6 +215,8 @@ def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any],
 
 def test_present_and_compare_keep_to_the_user(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "adaptive-gap", "q": ASKED, "present": "true"})
+    page.session.operator = True
+    page.press("scene-flip")
     assert leaked(page.sent) == set()
     page = open_page({"q": ASKED, "a": "adaptive-gap", "b": "unfiltered"})
     page.at.switch_page("pages/compare.py")
