@@ -102,19 +102,6 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
         assert leaked(made()) == set(), name
 
 
-def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
-    open_page: Callable[..., Any],
-) -> None:
-    told = []
-    for pattern in ("*secret*", "*nowhere*"):
-        page = open_page(AS_USER | {"retrieval.source_pattern": pattern})
-        (said,) = (error.replace("\\", "") for error in page.errors)
-        assert said.startswith("No file of the collection")
-        html = [text.replace(pattern, "PATTERN") for text in page.html]
-        told.append((said.replace(pattern, "PATTERN"), html, page.buttons))
-    assert told[0] == told[1]
-
-
 def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER)
     assert "Hidden chunks are left out as if they did not exist." in page.html
