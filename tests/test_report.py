@@ -29,7 +29,7 @@ from ragfilter.model import (
     User,
 )
 from ragfilter.report.rows import deciding
-from ragfilter.report.story import sentences, story
+from ragfilter.report.summary import sentences, story
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
