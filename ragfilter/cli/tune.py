@@ -274,7 +274,7 @@ def recalibrate(
             )
         head = place.head(backends.incomplete)
         distances = f"{backends.collection.space}, by {backends.embedder.name}"
-    no_worse = tuning is None or tuning.no_worse(margin)
+    no_worse = tuning is None or tuning.loses_at_most(margin)
     if out is not None and no_worse:
         how = (
             f"Carried over without labels by {counted(len(labels.queries), 'question')}: a guess"
@@ -322,7 +322,7 @@ def _document(
     if tuning is None:
         return document
     return document | {
-        "measure": str(tuning.target), "margin": margin, "no_worse": tuning.no_worse(margin),
+        "measure": str(tuning.target), "margin": margin, "no_worse": tuning.loses_at_most(margin),
         "stands_in": tuning.stands_in, "before": tuning.before.each,
         "after": tuning.tuned.means.each, "difference": tuning.tuned.gain_over_before.each,
     }  # fmt: skip

@@ -18,8 +18,10 @@ from ragfilter.evaluate.evaluation import Evaluation, score
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.query_files import read
+from ragfilter.evaluate.recalibrate import start
 from ragfilter.evaluate.tune import Tuning, gathering
-from ragfilter.model import PoolResult, undecided
+from ragfilter.model import Pool, PoolResult, undecided
+from ragfilter.settings.schema import Settings
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,38 @@ def tune(
     Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
     labelled queries or folds, if the judge is on, and with `rerank` if rerank scores are missing.
     """
+    one, labels, pools = _tunable(results, qrels, folds, rerank=rerank)
+    return tuning.tune(
+        pools, labels.qrels, one.settings, one.user, target=read_target(measure), folds=folds,
+        rerank=rerank, provenance=Provenance.of(labels),
+    )  # fmt: skip
+
+
+def recalibrate(
+    results: Mapping[str, PoolResult],
+    qrels: Qrels,
+    old: Settings,
+    *,
+    profile: str = "full",
+    measure: str = "f1",
+    folds: int = 5,
+    rerank: bool = False,
+) -> Tuning:
+    """Derive settings anew after a change of model, chunking or corpus: the library's
+    ``ragfilter recalibrate``. `results` were made after it, and `old` are the settings in use,
+    which started from `profile`. Ask ``loses_at_most(0.02)`` before ``tuned.settings`` replace
+    them. Raises as `tune` does."""
+    one, labels, pools = _tunable(results, qrels, folds, rerank=rerank)
+    return tuning.tune(
+        pools, labels.qrels, start(old, profile), one.user, target=read_target(measure),
+        folds=folds, rerank=rerank, replaces=old, provenance=Provenance.of(labels),
+    )  # fmt: skip
+
+
+def _tunable(
+    results: Mapping[str, PoolResult], qrels: Qrels, folds: int, *, rerank: bool
+) -> tuple[PoolResult, Labels, dict[str, Pool]]:
+    """Any of the results, the labels of these queries and their pools. Raises InputError."""
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
     one, labels = _checked(results, qrels, least=2)
@@ -81,10 +115,7 @@ def tune(
                 f"always, and quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass "
                 "rerank=False.",
             )
-    return tuning.tune(
-        pools, labels.qrels, one.settings, one.user, target=read_target(measure), folds=folds,
-        rerank=rerank, provenance=Provenance.of(labels),
-    )  # fmt: skip
+    return one, labels, pools
 
 
 def _checked(

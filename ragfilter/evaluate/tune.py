@@ -262,7 +262,7 @@ class Tuning:
         tokens."""
         return "recall" if self.target.figure == "tokens" else self.target.figure
 
-    def no_worse(self, margin: float) -> bool:
+    def loses_at_most(self, margin: float) -> bool:
         """Whether the tuned settings are shown to lose no more than `margin` (0 to 1) of the judged
         figure against those before, on the same questions: the whole interval of the difference
         lies above."""

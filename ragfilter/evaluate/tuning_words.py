@@ -183,7 +183,7 @@ def no_worse(tuning: Tuning, margin: float) -> str:
     """Whether the new settings are shown to be no worse, and what to do if they are not."""
     gained = tuning.tuned.gain_over_before.each[tuning.judged]
     difference = f"{NAMES.get(tuning.judged, tuning.judged)} {gain(gained)}"
-    if tuning.no_worse(margin):
+    if tuning.loses_at_most(margin):
         return f"The new settings are no worse than the old ones as they are: {difference}."
     return (
         f"The new settings are not shown to be no worse: {difference}, and the margin is "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import ragfilter as rf
 from ragfilter.engine.replay import replay
-from ragfilter.errors import SettingsError
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.tune import MARGIN, recorded, tune
@@ -70,7 +71,7 @@ def test_recalibrated_settings_are_compared_with_the_old_ones_as_they_are() -> N
     tuning = tune(NEW, QRELS, start(TUNED, "full"), rerank=False, replaces=TUNED)
     assert tuning.tuned.means.f1 == 1
     assert tuning.before.f1 < 1
-    assert tuning.no_worse(MARGIN)
+    assert tuning.loses_at_most(MARGIN)
     difference = tuning.tuned.gain_over_before.each["f1"]
     assert difference.mean == pytest.approx(1 - tuning.before.f1)
     record = tuning.tuned.settings.cutoff.tuned_on
@@ -78,8 +79,18 @@ def test_recalibrated_settings_are_compared_with_the_old_ones_as_they_are() -> N
     assert [row[0] for row in sides(tuning)] == ["F1", "recall", "tokens"]
     assert difference.ends is not None
     margin = -difference.ends[0] - 0.01
-    assert not tuning.no_worse(margin)
+    assert not tuning.loses_at_most(margin)
     assert "not shown to be no worse" in no_worse(tuning, margin)
+
+
+@pytest.mark.slow
+def test_the_library_recalibrates_results_of_the_new_model() -> None:
+    results = {name: replay(pool, FULL) for name, pool in NEW.items()}
+    made = rf.recalibrate(results, QRELS, TUNED)
+    assert made.tuned.means.f1 == 1
+    assert made.loses_at_most(0.01)
+    with pytest.raises(InputError, match="folds is 1"):
+        rf.recalibrate(results, QRELS, TUNED, folds=1)
 
 
 def test_recalibrating_starts_from_the_profile_but_keeps_what_was_set_by_hand() -> None:

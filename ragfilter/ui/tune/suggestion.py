@@ -156,7 +156,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
                 on_click=_apply, args=(after, visit.settings, query_set),
-                disabled=not changed or (margin is not None and not chosen.no_worse(margin)),
+                disabled=not changed or (margin is not None and not chosen.loses_at_most(margin)),
                 help="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
         with head.container(gap="small"):
