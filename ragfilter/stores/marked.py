@@ -273,7 +273,8 @@ class MarkedCollection(ChunkedCollection):
         self._store.unwritten.add(self._name)
 
     def _read_entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
-        return ((i, rows.to_entry(i, metadata)) for i, metadata in self._read(ids))
+        ours = self.ours
+        return ((i, rows.to_entry(i, metadata, ours=ours)) for i, metadata in self._read(ids))
 
 
 C = TypeVar("C", bound=MarkedCollection)

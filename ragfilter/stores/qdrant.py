@@ -109,13 +109,18 @@ class QdrantCollection(MarkedCollection):
                     search_params=SEARCHED if self._store.shared else None,
                 ).points  # fmt: skip
             payloads = [(point.payload or {}, point.score**2) for point in found]
-            hits = [(p["id"], d) for p, d in payloads if admits(rows.to_entry(p["id"], p))]
+            hits = [
+                (p["id"], d) for p, d in payloads if admits(rows.to_entry(p["id"], p, ours=True))
+            ]
             if len(hits) >= n or len(found) < size:
                 return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
             size *= 2
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        found = {i: rows.to_chunk(i, p, p.pop("text")) for i, p in self._payloads(ids, text=True)}
+        found = {
+            i: rows.to_chunk(i, p, p.pop("text"), ours=True)
+            for i, p in self._payloads(ids, text=True)
+        }
         return {i: found[i] for i in ids if i in found}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:

@@ -97,6 +97,11 @@ class ChromaCollection(MarkedCollection):
                 )
             distances = cast(Any, reply["distances"])
             hits.extend(zip(reply["ids"][0], map(float, distances[0]), strict=True))
+        if pushed is not None and where is not None:
+            # A number that is no level may meet Chroma's condition.
+            admits = rows.admission(where)
+            seen = self.catalogue() or self.chunks([i for i, _ in hits])
+            hits = [(i, distance) for i, distance in hits if i in seen and admits(seen[i])]
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
@@ -105,7 +110,7 @@ class ChromaCollection(MarkedCollection):
         known_chunks = {i: read.get((version, i)) for i in ids} if ours else {}
         missing = [i for i in ids if known_chunks.get(i) is None]
         for i, text, metadata in self._get(missing, "documents", "metadatas"):
-            known_chunks[i] = chunk = rows.to_chunk(i, metadata, text)
+            known_chunks[i] = chunk = rows.to_chunk(i, metadata, text, ours=ours)
             if ours:
                 read.put((version, i), chunk)
         return {i: known for i in ids if (known := known_chunks.get(i)) is not None}
