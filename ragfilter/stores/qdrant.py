@@ -252,7 +252,8 @@ class QdrantStore(MarkedStore[QdrantCollection]):
             # It says that it is incomplete until the end.
             self.make(new, {**marks, CONTENT: ""}, _dimension(raw))
             for page in self.scroll(name, True, vectors=True):
-                client.upsert(new, [models.PointStruct(**dict(point)) for point in page])
+                kept = {"id", "vector", "payload"}
+                client.upsert(new, [models.PointStruct(**p.model_dump(include=kept)) for p in page])
             self.mark(new, {CONTENT: marks.get(CONTENT, "")})
         self.delete(name)
 
