@@ -23,12 +23,15 @@ from benchmarks.prune import cut, plain, rows, sections
 from ragfilter.model import Chunk
 
 
-def main(out: Path, pages: Path) -> None:
-    write(out, "python", cut(topics.items()))
-    write(out, "nodejs", cut(sections(pages)))
+def build(out: Path, pages: Path | None) -> dict[str, Path]:
+    """The folder of each set by name; the second only if its pages are given."""
+    made = {"python": write(out, "python", cut(topics.items()))}
+    if pages is not None:
+        made["nodejs"] = write(out, "nodejs", cut(sections(pages)))
+    return made
 
 
-def write(out: Path, name: str, chunks: Sequence[Chunk]) -> None:
+def write(out: Path, name: str, chunks: Sequence[Chunk]) -> Path:
     """Write corpus, queries and qrels into a folder of this name."""
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +47,7 @@ def write(out: Path, name: str, chunks: Sequence[Chunk]) -> None:
     )
     lines(folder / "queries.jsonl", ({"_id": str(n), "text": query} for n, (query, _) in asked))
     pd.DataFrame(relevant).to_csv(folder / "qrels.tsv", sep="\t", index=False)
+    return folder
 
 
 def lines(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -51,4 +55,4 @@ def lines(path: Path, records: Iterable[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    build(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -129,15 +129,43 @@ UNRESTRICTED = User(unrestricted=True)
 """Sees all."""
 
 
+Metric = Literal["l2", "euclidean", "cosine", "ip", "similarity", "rank"]
+"""``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma gives them, and ``euclidean`` is
+not squared; lower is nearer. ``similarity`` is a cosine similarity, and ``rank`` any other score,
+such as BM25 or RRF, of which only the order counts; higher is nearer."""
+
+
+class Score(NamedTuple):
+    """One of the scores of a hit, as the search or model gave it, and its 1-based rank by it."""
+
+    value: float
+    metric: Metric
+    rank: int
+
+    @property
+    def distance(self) -> float:
+        """Lower is nearer: a similarity s becomes the cosine distance 1 − s, and a Euclidean
+        distance its square. Of ``rank``, only the order counts."""
+        match self.metric:
+            case "similarity":
+                return 1.0 - self.value
+            case "rank":
+                return -self.value
+            case "euclidean":
+                return abs(self.value) * self.value
+        return self.value
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A chunk that a retrieval found.
 
     `distance` is to the *query*, in the collection's space, even if another retrieval found the
     chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
-    ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
+    ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
     1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
-    0..1, higher is better. `contributions` is what each piece of the text adds to the answer, 0..1,
+    0..1, higher is better. `scores` are those of other searches, by name: ``lexical``, ``fused``,
+    a caller's own. `contributions` is what each piece of the text adds to the answer, 0..1,
     as a pruner says; `struck` are the spans of the text that the context leaves out, in order.
     `doc` is the object that a caller passed, None for a hit of a search.
     """
@@ -147,6 +175,7 @@ class Hit:
     rank: int
     found_by: str = "query"
     rerank_score: float | None = None
+    scores: Mapping[str, Score] = field(default_factory=dict, hash=False, repr=False)
     contributions: tuple[float, ...] | None = field(default=None, repr=False)
     struck: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     doc: Any = field(default=None, compare=False, repr=False)
@@ -233,6 +262,8 @@ class Pool:
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `embedder` names the embedding model, where it is known. `scores_are_ranks`: the rerank
     scores have no known scale, so they only give an order.
+    `searched_words` is the user for whom words were searched, too: the ``lexical`` and ``fused``
+    scores hold for no other.
     `source_pattern` is the one that the search was limited to. `exhaustive` says that the pool
     holds all chunks that the user may see. `incomplete` says why the collection itself may lack
     chunks, and is empty if it is whole. `warnings` say what looked wrong in scores and documents
@@ -252,6 +283,7 @@ class Pool:
     reranker: str = ""
     scores_are_ranks: bool = False
     embedder: str = ""
+    searched_words: User | None = None
     source_pattern: str = ""
     exhaustive: bool = False
     incomplete: str = ""

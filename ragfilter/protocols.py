@@ -136,6 +136,19 @@ class Collection(Protocol):
 
 
 @runtime_checkable
+class TextSearch(Protocol):
+    """What a collection may also offer: a search by words, whose scores depend on no other chunk
+    than the one scored."""
+
+    def matching(
+        self, query: str, n: int, *, where: Where | None = None
+    ) -> list[tuple[str, float]]:
+        """Up to `n` pairs (id, score above 0) of chunks that share words with the query, highest
+        first, equal ones by id. Raises StoreError."""
+        ...
+
+
+@runtime_checkable
 class Reranker(Protocol):
     """Scores chunks for a query, from 0 to 1, in the given order. Higher is better."""
 

@@ -250,20 +250,6 @@ def adsapi_workspace(run_folder: Path, bare_environ: dict[str, str]) -> Path:
     return _indexed("adsapi", run_folder, bare_environ)
 
 
-# What the app does while nobody waits; otherwise every server of a test would do it on its copy.
-PREPARE = """
-from ragfilter.indexing import sentences
-from ragfilter.stores.sentences import Sentences
-from ragfilter.workbench import Workbench, read_deployment
-
-sentences.QUIET_S = 0.0
-with Workbench.open(read_deployment()) as bench:
-    ahead = sentences.Preparation(bench, Sentences(bench.workspace), lambda: False)
-    while ahead.step():
-        pass
-"""
-
-
 def _indexed(name: str, shared: Path, bare_environ: dict[str, str]) -> Path:
     """A workspace with a demo collection, made by whichever worker comes first."""
     folder, done = shared / f"{name}-workspace", shared / f"{name}-workspace.done"
@@ -276,11 +262,6 @@ def _indexed(name: str, shared: Path, bare_environ: dict[str, str]) -> Path:
                 cwd=ROOT, env=bare_environ, capture_output=True, text=True,
             )  # fmt: skip
             assert made.returncode == 0, made.stderr
-            prepared = subprocess.run(
-                [sys.executable, "-c", PREPARE], cwd=ROOT, capture_output=True, text=True,
-                env={**bare_environ, "RAGFILTER_DATA_DIR": str(folder)},
-            )  # fmt: skip
-            assert prepared.returncode == 0, prepared.stderr
             done.touch()
     return folder
 

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import ragfilter as rf
-from ragfilter.library.scores import Metric
+from ragfilter.model import Metric
 
 QUERY = "How strong is a troll?"
 UUID = uuid.UUID(int=7)

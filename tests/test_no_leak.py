@@ -203,6 +203,8 @@ def choices(draw: st.DrawFn) -> dict[str, Any]:
         "retrieval.k": draw(st.integers(1, 20)),
         "retrieval.pool_size": draw(st.integers(10, 20)),
         "retrieval.source_pattern": draw(st.sampled_from(["", "", "a.json", "*.json"])),
+        "retrieval.lexical": draw(st.booleans()),
+        "cutoff.score": draw(st.sampled_from(["", "fused", "lexical"])),
         "query_must.pin": draw(st.booleans()),
         "quality.mode": draw(st.sampled_from(["when_poor", "always"])),
         "quality.good_by": draw(st.sampled_from(["similarity", "background"])),

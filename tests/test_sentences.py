@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import ragfilter.indexing.sentences
 from ragfilter.answer.extractive import extract, passages
 from ragfilter.basics.threads import Shelf
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.sentences import Preparation
+from ragfilter.indexing.sentences import Preparation, prepare
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit
 from ragfilter.stores.sentences import FILE, Sentences
@@ -37,13 +36,6 @@ def index(bench: Workbench, **texts: str) -> None:
     carry_out(Order("mine", str(source), reset=True), bench)
 
 
-def prepare(bench: Workbench, sentences: Sentences) -> None:
-    ahead = Preparation(bench, sentences, lambda: False)
-    while ahead.step():
-        pass
-    assert ahead.waiting == 0
-
-
 def known(sentences: Sentences, *texts: str) -> list[int]:
     """How many sentences of each text are stored."""
     name = "all-MiniLM-L6-v2"
@@ -54,10 +46,11 @@ def known(sentences: Sentences, *texts: str) -> list[int]:
 def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_question(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ragfilter.indexing.sentences, "QUIET_S", 0)
     sentences = Sentences(bench.workspace)
     index(bench, a=TROLLS, b=CAVES)
-    prepare(bench, sentences)
+    seen: list[tuple[int, int]] = []
+    prepare(bench, lambda *at: seen.append(at))
+    assert seen == [(4, 4)]
     assert known(sentences, TROLLS, CAVES) == [2, 2]
 
     asked: list[str] = []
@@ -72,17 +65,25 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
     # What is not in the collection any more goes; what stays is not embedded again.
     index(bench, b=CAVES, c="Rats steal the food of travellers.")
     asked.clear()
-    prepare(bench, sentences)
+    prepare(bench, lambda *_: None)
     assert asked == ["Rats steal the food of travellers."]
     assert known(sentences, TROLLS, CAVES) == [0, 2]
     bench.workspace.copy_path("mine").unlink()
-    prepare(bench, sentences)
+    prepare(bench, lambda *_: None)
     assert known(sentences, CAVES) == [0]
 
 
+@pytest.mark.model
 def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Workbench) -> None:
-    assert not Preparation(bench, Sentences(bench.workspace), lambda: True).step()
-    assert not Preparation(bench, Sentences(bench.workspace), lambda: False).step()
+    index(bench, a=TROLLS)
+    ahead = Preparation(bench, Sentences(bench.workspace), iter([True, False]).__next__)
+    assert [ahead.step(), ahead.step()] == [False, False]
+    assert Preparation(bench, Sentences(bench.workspace), lambda: False).step()
+
+
+def test_the_command_embeds_them(copy_demo: Callable[[], Path]) -> None:
+    with open_workspace(copy_demo()) as bench:
+        assert set(Sentences(bench.workspace).completed()) == {"demo"}
 
 
 def test_a_damaged_file_stores_nothing_and_says_so_once(

@@ -56,6 +56,10 @@ COMMANDS = {
         """
         for profile in ("full", "adaptive-gap", "query-must", "unfiltered")
     },
+    "query by words": """
+        query QUERY -p full --set retrieval.lexical=true --json
+        query QUERY -p full --set retrieval.lexical=true --set cutoff.score=fused --all --debug
+    """,
     "query one": """
         query "the cat" --why cat-0
         query "the cat" --why hidden-cat-0

@@ -99,8 +99,11 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with access.open_for(data_dir, "index") as bench:
             from ragfilter.indexing.order import carry_out
+            from ragfilter.indexing.sentences import prepare
 
-            return carry_out(order, bench, progress.watch())
+            report = carry_out(order, bench, progress.watch())
+            prepare(bench, partial(progress.show, "sentences embedded"))
+            return report
     except WorkspaceLocked:
         done = _by_the_app(order, data_dir, progress)
         if done is None:

@@ -48,7 +48,8 @@ def replay(
     user = clearance.viewer(user, settings)
     settings = clearance.with_clearance(settings, user)
     # Without sides of a comparison, what the entities' settings say makes no difference here.
-    start = (settings.retrieval.source_pattern, pool.entities and settings.entities, user)
+    sides_on = pool.entities and settings.entities
+    start = (settings.retrieval.source_pattern, settings.retrieval.lexical, sides_on, user)
     if start not in memo:
         if scan_rules not in memo:
             memo[scan_rules] = scan or scan_rules(pool)
@@ -159,9 +160,13 @@ def retrieved(pool: Pool, settings: Settings, user: User | None = None) -> tuple
     All are of the files that `source_pattern` admits, even if the pool was gathered without it;
     none where it admits only what the user may not see, as in `gather`.
     """
-    own = ("query", "rules")
+    own: tuple[str, ...] = ("query", "rules")
     hits = _of_files(pool.hits, settings)
     user = clearance.viewer(user, settings)
+    if settings.retrieval.lexical and pool.searched_words == user:
+        own = (*own, "lexical")
+    elif pool.searched_words is not None:
+        hits = tuple(replace(hit, scores={}) if hit.scores else hit for hit in hits)
     if not any(user.sees(hit.chunk) for hit in hits) and settings.retrieval.source_pattern.strip():
         return ()
     if not settings.entities.enabled:

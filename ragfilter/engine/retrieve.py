@@ -13,6 +13,7 @@ from itertools import islice
 from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
+from ragfilter.engine import lexical
 from ragfilter.engine.complete import complete_all, references_of
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
 from ragfilter.engine.search import Backends, Pairs, Search, by_distance, matcher
@@ -21,7 +22,7 @@ from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec, nearness
 from ragfilter.layers.clearance import is_clean, viewer, visible, with_clearance
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
+from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings, field
@@ -156,6 +157,10 @@ def _gather(
         findings = _search(vectors[0], reach, search, passes)
     exhaustive = _is_whole([i for i, _ in findings.pairs], catalogue, search)
 
+    scores: Mapping[str, Mapping[str, Score]] = {}
+    if settings.retrieval.lexical and not all_hidden:
+        scores = _add_words(findings, query, vectors[0], search)
+
     check_stopped()
 
     # 4. Search for each side alone: the query's nearest chunks may all be of one side.
@@ -175,10 +180,10 @@ def _gather(
         known = ((i, search.known[i]) for i, _ in pairs if i in search.known)
         chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in known}
     else:
-        named = {i for entity in entities for i in entity.ids}
+        named = {i for entity in entities for i in entity.ids} | scores.keys()
         chunks = _payload(pairs, named, reach, search, passes, wide=wide)
     hits = tuple(
-        Hit(chunks[i], d, rank, findings.found_by.get(i, "query"))
+        Hit(chunks[i], d, rank, findings.found_by.get(i, "query"), scores=scores.get(i, {}))
         for rank, (i, d) in enumerate(pairs, start=1)
         if i in chunks
     )
@@ -190,6 +195,7 @@ def _gather(
         entities=tuple(entities),
         references=references_of((hit.chunk for hit in hits), collection),
         embedder=backends.embedder.name,
+        searched_words=user if settings.retrieval.lexical else None,
         source_pattern=settings.retrieval.source_pattern,
         exhaustive=exhaustive,
         incomplete=incomplete,
@@ -232,6 +238,22 @@ def _add_sides(
     if extra:
         findings.pairs += search.among(vector, len(extra), extra)
         findings.searches += any(map(search.seen, extra))
+
+
+def _add_words(
+    findings: SearchFindings, query: str, vector: Vectors, search: Search
+) -> Mapping[str, Mapping[str, Score]]:
+    """Add what only the search by words found, with its distance to the query. The lexical and
+    fused scores, by id."""
+    found = lexical.find(query, search)
+    own = [i for i, _ in findings.pairs if search.seen(i) and i not in findings.found_by]
+    scores = lexical.fused(own, found)
+    extra = [i for i, _ in found if i not in {*own, *findings.found_by}]
+    if extra:
+        findings.found_by |= dict.fromkeys(extra, "lexical")
+        findings.pairs += search.among(vector, len(extra), extra)
+        findings.searches += 1
+    return scores
 
 
 def _in_order(pairs: Pairs, collection: Collection) -> Pairs:
@@ -309,14 +331,15 @@ def _reach_of(
 ) -> SearchReach:
     pool_size = settings.retrieval.pool_size
     most = pool_size * WIDEST
+    fused = lexical.DEPTH if settings.retrieval.lexical else 0
     if wide:
         wanted = wanted_hits(settings)
-        width = max(pool_size, wanted)
+        width = max(pool_size, wanted, fused)
         return SearchReach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
     wanted = usable_hits(settings)
     rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
     filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
-    first = SPARE * wanted if filtered else wanted
+    first = max(fused, SPARE * wanted if filtered else wanted)
     if any(layer.reads_pool(settings) for layer in _on(settings)):
         first = max(first, pool_size)
     return SearchReach(wanted, first, max(pool_size, first) * WIDEST, wanted)

@@ -162,14 +162,14 @@ def shared_pools(
 ) -> dict[str, Pool]:
     """The pool of each variant by name: one search for all that look at the same files, with what
     models say for each of them."""
-    searched: dict[str, Pool] = {}
-    settled: dict[tuple[str, str], Pool] = {}
+    searched: dict[tuple[str, bool], Pool] = {}
+    settled: dict[tuple[str, bool, str], Pool] = {}
     replay = Replays().of
     for variant in variants:
-        pattern, _ = key = _asks(variant, variants[0])
-        if pattern not in searched:
-            searched[pattern] = visible(gather(text, variant.settings, backends, user), user)
-        pool = settled.setdefault(key, searched[pattern])
+        key = _asks(variant, variants[0])
+        if key[:2] not in searched:
+            searched[key[:2]] = visible(gather(text, variant.settings, backends, user), user)
+        pool = settled.setdefault(key, searched[key[:2]])
         if variant.plain:
             continue
         patient = variant.settings.with_values(PATIENT)
@@ -248,14 +248,14 @@ _OWN = (
 )  # fmt: skip
 
 
-def _asks(variant: Variant, first: Variant) -> tuple[str, str]:
-    """Which files a variant searches, and whose scores it needs: scores of two rerankers do not go
+def _asks(variant: Variant, first: Variant) -> tuple[str, bool, str]:
+    """What a variant searches, and whose scores it needs: scores of two rerankers do not go
     together in one pool. What needs none shares the pool of the `first`."""
     quality = variant.settings.quality
     scored = quality.enabled and quality.reranker != "none" and not variant.plain
-    return variant.settings.retrieval.source_pattern, reranker_key(
-        quality if scored else first.settings.quality
-    )
+    retrieval = variant.settings.retrieval
+    key = reranker_key(quality if scored else first.settings.quality)
+    return retrieval.source_pattern, retrieval.lexical, key
 
 
 def _plain(

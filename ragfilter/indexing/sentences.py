@@ -1,4 +1,5 @@
-"""Embeds the sentences of indexed chunks ahead of any question, while nobody waits.
+"""Embeds the sentences of indexed chunks ahead of any question: at the end of `ragfilter index`, or
+while nobody waits for the app.
 
 Source: docs/design.md#parts.
 """
@@ -13,6 +14,7 @@ from time import monotonic
 from ragfilter.answer.extractive import passages
 from ragfilter.errors import RagfilterError
 from ragfilter.models.embedder import OPENAI
+from ragfilter.protocols import Progress
 from ragfilter.stores import copies
 from ragfilter.stores.sentences import Sentences
 from ragfilter.stores.workspace import Workspace
@@ -22,6 +24,8 @@ log = logging.getLogger(__name__)
 
 PART = 16
 """Sentences at once: as long as a question that is asked meanwhile may have to wait."""
+LARGE_PART = 256
+"""Sentences at once if nobody can ask meanwhile, which takes half the time."""
 QUIET_S = 1.0
 """How long nobody must have waited for anything."""
 MAX_SENTENCES = 50_000
@@ -30,16 +34,20 @@ MAX_SENTENCES = 50_000
 
 class Preparation:
     """The sentences of the workspace's own collections that are still to be embedded. `is_busy`
-    says whether somebody waits for something."""
+    says whether somebody waits for something. `part` sentences are embedded together."""
 
-    def __init__(self, bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool]) -> None:
+    def __init__(
+        self, bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool], part: int = PART
+    ) -> None:
         self._bench = bench
         self._sentences = sentences
         self._is_busy = is_busy
-        self._busy_until = monotonic()
+        self._part = part
+        self._busy_until = -QUIET_S
         self._completed: dict[str, str] | None = None
         self._collection = self._mark = ""
         self._all: list[str] = []
+        self.total = 0
         self._waiting: list[str] = []
 
     @property
@@ -55,7 +63,7 @@ class Preparation:
         try:
             if not self._waiting and not self._begun():
                 return False
-            part, self._waiting = self._waiting[:PART], self._waiting[PART:]
+            part, self._waiting = self._waiting[: self._part], self._waiting[self._part :]
             if part:
                 self._sentences.put(self._collection, model.name, part, model.embed(part))
             if not self._waiting:
@@ -100,8 +108,16 @@ class Preparation:
             known = self._sentences.find(model, self._all)
             # Those of one length are computed together.
             self._waiting = sorted((text for text in self._all if text not in known), key=len)
+            self.total = len(self._waiting)
             return True
         return False
+
+
+def prepare(bench: Workbench, progress: Progress) -> None:
+    """Embed all sentences that are still to be embedded, and report how many are done."""
+    ahead = Preparation(bench, Sentences(bench.workspace), lambda: False, LARGE_PART)
+    while ahead.step():
+        progress(ahead.total - ahead.waiting, ahead.total)
 
 
 def _copied(workspace: Workspace, model: str) -> Iterator[tuple[str, str]]:

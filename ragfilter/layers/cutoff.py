@@ -7,7 +7,7 @@ Filtering; docs/design.md#cutoff.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ragfilter.errors import SettingsError
@@ -27,7 +27,7 @@ from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.layers.top_k import limit as top_k_limit
-from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, PoolResult
+from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Pool, PoolResult
 from ragfilter.settings.schema import Cutoff, Settings
 from ragfilter.text import numbers
 
@@ -35,7 +35,8 @@ DISTANCE = "distance"
 RERANK = "1 − rerank score"
 LOWERED = "distance minus shared words"
 PROBABILITY = "1 − probability"
-PLACE = "place in the store's order"
+PLACE = "place in the order"
+BY = "distance by "
 
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
 
@@ -151,10 +152,17 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     settings = inputs.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
     free = tuple(hit for hit in hits if hit.id not in inputs.pinned)
-    ordered = inputs.reranked and inputs.pool.scores_are_ranks
-    reranked = inputs.reranked and bool(free) and not ordered
-    unscored = ordered or (inputs.pool.space == "rank" and not reranked)
-    values_of = None if unscored else strategy(settings.strategy).values_of
+    values_of = strategy(settings.strategy).values_of
+    named = {} if values_of else by_name(hits, settings.score, inputs.pool)
+    if named:
+        far = max(named.values())
+        free = tuple(sorted(free, key=lambda h: (named.get(h.id, far), h.id not in named)))
+    ordered = inputs.reranked and inputs.pool.scores_are_ranks and not named
+    reranked = inputs.reranked and bool(free) and not (ordered or named)
+    own = (hit.scores[settings.score] for hit in hits if settings.score in hit.scores)
+    only_order = any(score.metric == "rank" for score in own)
+    unscored = only_order or ordered or (inputs.pool.space == "rank" and not (reranked or named))
+    values_of = None if unscored else values_of
     probabilities = None if values_of is None else values_of(pins + free, inputs)
     unweighed = values_of is not None and probabilities is None
     if probabilities is not None and (not settings.prefix or settings.target not in BETA):
@@ -168,7 +176,10 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         name, values = PROBABILITY, probabilities
     elif reranked:
         name, values = RERANK, _scores(pins, free)
-    elif ordered:
+    elif named and not only_order:
+        name = BY + settings.score
+        values = tuple(named.get(hit.id, far) for hit in hits)
+    elif ordered or only_order:
         name, values = PLACE, tuple(map(float, range(1, len(hits) + 1)))
     else:
         name = PLACE if unscored else LOWERED if inputs.lowered else DISTANCE
@@ -176,7 +187,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     stand_in = "fixed" if unscored else "gap" if unweighed else settings.strategy
     applied = settings.model_copy(update={"strategy": stand_in})
     # A probability of 0 is the background of probabilities.
-    background = 1.0 if probabilities is not None else _background(inputs, reranked=reranked)
+    background = 1.0 if probabilities is not None else _background(inputs, named, reranked=reranked)
     result = cut_hits(values, applied, pinned=len(pins), background=background)
     if not inputs.explain:
         return LayerOutput(hits[: result.kept])
@@ -185,6 +196,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     fallback_reason = ""
     if unscored:
         fallback_reason = ORDERED if ordered else f"{UNSCORED} to find a cliff in"
+        if only_order:
+            fallback_reason = f"{settings.score} scores only give an order"
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
     elif unweighed:
         fallback_reason = "cut by gap, since the calibration needs rerank scores: rerank always"
@@ -197,6 +210,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
     elif name == LOWERED:
         note += f"; the values are {LOWERED}"
+    if settings.score and not (named or probabilities or ordered):
+        note += f"; no hit has a score named {settings.score}"
     decide = _decide if probabilities is None else _decide_by_probability
     decisions = (
         *(
@@ -213,10 +228,26 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
 
 
-def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
+def by_name(hits: Sequence[Hit], score: str, pool: Pool) -> dict[str, float]:
+    """The distance of each hit by the score of this name, by id; not of hits without one."""
+    found: dict[str, float] = {}
+    for hit in hits if score else ():
+        if score in hit.scores:
+            found[hit.id] = hit.scores[score].distance
+        elif score == "dense" and pool.space != "rank":
+            found[hit.id] = hit.distance
+        elif score == "rerank" and hit.rerank_score is not None and not pool.scores_are_ranks:
+            found[hit.id] = 1.0 - hit.rerank_score
+    return found
+
+
+def _background(inputs: LayerInput, named: Mapping[str, float], *, reranked: bool) -> float | None:
     """The mean of the farther half of what the query itself found, on the scale that is cut; None
     if that is too little to know it."""
     own = inputs.own_hits
+    if named:
+        found = by_name(own, inputs.settings.cutoff.score, inputs.pool).values()
+        return far_end(tuple(found)) if len(found) >= BACKGROUND_FROM else None
     if not reranked or len(own) < BACKGROUND_FROM:
         return inputs.far_end
     scores = [1.0 - h.rerank_score for h in own if h.rerank_score is not None]
@@ -326,6 +357,7 @@ def _unused(settings: Settings) -> frozenset[str]:
         {"prefix"} if cutoff.target not in BETA else (),
         {"tuned_on"} if cutoff.tuned_on is None else (),
         {"recall"} if cutoff.target != "recall" else (),
+        {"score"} if strategy(cutoff.strategy).values_of else (),
     )
 
 

@@ -25,13 +25,12 @@ from ragfilter.ingest.records import (
 )
 from ragfilter.library.scores import (
     METRICS,
-    Metric,
-    check_metric,
+    check_metrics,
     examine,
     space_of,
     to_distances,
 )
-from ragfilter.model import Chunk, Hit, Space, User
+from ragfilter.model import Chunk, Hit, Metric, Score, Space, User
 from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 
@@ -62,6 +61,9 @@ OUTER = (FIELDS | {*CONTENTS}) - {"metadata", "type"}
 """What counts beside nested fields, and before them. Dumps of LangChain have a `type` there."""
 ATTRIBUTES = OUTER | SCORES | {*NESTED, "type", "uuid"}
 """What is read of an object."""
+DENSE, FUSED = "dense", "fused"
+Scores = Iterable[float | None] | Mapping[str, Iterable[float | None]] | None
+"""A score for each document, or several by name."""
 MAX_TOLD = 5
 """Warnings that are given for each document."""
 
@@ -92,7 +94,7 @@ class _Given(NamedTuple):
 
 
 def to_hits(
-    docs: Iterable[Any], scores: Iterable[float | None] | None, metric: str | None, user: User
+    docs: Iterable[Any], scores: Scores, metric: str | Mapping[str, str] | None, user: User
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     """The hits by ascending distance, the space of their distances, and warnings.
 
@@ -101,17 +103,27 @@ def to_hits(
     the user may see none of `docs`, the hits are all of them, without any other warning.
 
     If there are no scores at all, the given order is the rank. Of chunks with the same id, the
-    nearest is kept. Raises InputError for scores without a metric, if their number differs from
+    nearest is kept, with the named scores of all. Of several named scores, ``dense`` is the
+    distance, and a hit without it is as far as the farthest that has it; if none has it, the order
+    given is the rank. Raises InputError for scores without a metric, if their number differs from
     the documents, and for an unknown form.
     """
-    metric = check_metric(metric)
+    metrics = check_metrics(metric)
+    named: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
+    metric = None if isinstance(metrics, Mapping) else metrics
     given = [_read(doc, place, metric) for place, doc in enumerate(_each(docs, "documents"), 1)]
-    values = [each.score for each in given] if scores is None else _each(scores, "scores")
-    if len(values) != len(given):
-        raise InputError(
-            f"{counted(len(values), 'score')} for {counted(len(given), 'document')}.",
-            remedy="Pass one score per document.",
-        )
+    if named or isinstance(scores, Mapping):
+        columns = _columns(given, scores, named)
+        values: list[Any] = columns.get(DENSE, [None] * len(given))
+    else:
+        columns = {}
+        values = [each.score for each in given] if scores is None else _each(scores, "scores")
+    for column in (values, *columns.values()):
+        if len(column) != len(given):
+            raise InputError(
+                f"{counted(len(column), 'score')} for {counted(len(given), 'document')}.",
+                remedy="Pass one score per document.",
+            )
     seen = [place for place, each in enumerate(given) if user.sees(each.chunk)]
     told = {*seen, *(i for i, each in enumerate(given) if each.chunk.clearance is None)}
     log_all([said for i, each in enumerate(given) if i not in told for said in each.warnings])
@@ -120,8 +132,18 @@ def to_hits(
     chunks = _with_ids([(i + 1, given[i].chunk) for i in places])
     pairs = zip(chunks, (given[i].doc for i in places), strict=True)
     unranked = [Hit(chunk, 0.0, 0, doc=doc) for chunk, doc in pairs]
-    hits, space, warnings = _to_hits(unranked, [numbers[i] for i in places], metric)
-    if scores is None:
+    numbers = [numbers[i] for i in places]
+    if columns:
+        mine = {name: [column[i] for i in places] for name, column in columns.items()}
+        held = _named_scores(mine, named)
+        unranked = [replace(hit, scores=own) for hit, own in zip(unranked, held, strict=True)]
+        dense = [own[DENSE] for own in held if DENSE in own]
+        if dense:
+            metric = named[DENSE]
+            far = max(dense, key=lambda score: score.distance)
+            numbers = [own.get(DENSE, far).value for own in held]
+    hits, space, warnings = _to_hits(unranked, numbers, metric)
+    if scores is None and not columns:
         own = [given[i] for i in seen]
         nodes = any(not each.store and hasattr(each.doc, "node") for each in own)
         exponential = nodes and metric == "similarity" and space != "rank"
@@ -130,6 +152,45 @@ def to_hits(
         warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
     said = bounded([said for i in sorted(told) for said in given[i].warnings])
     return hits, space, (*said, *warnings) if seen else said
+
+
+def _columns(
+    given: Sequence[_Given], scores: Scores, named: Mapping[str, Metric]
+) -> dict[str, list[Any]]:
+    """Each named score of all documents: those passed (a plain list is the fused one), and others
+    from the documents' fields, or their field ``scores``. Raises InputError."""
+    passed = scores if isinstance(scores, Mapping) else {} if scores is None else {FUSED: scores}
+    columns = {name: _each(column, "scores") for name, column in passed.items()}
+    unknown = next((name for name in columns if name not in named), None)
+    if unknown is not None:
+        raise InputError(
+            f"The score {unknown!r} has no metric.", remedy=f"Pass metric={{{unknown!r}: …}}."
+        )
+    for name in named.keys() - columns.keys():
+        columns[name] = [_own(each.chunk.metadata, name) for each in given]
+    return columns
+
+
+def _own(fields: Mapping[str, Any], name: str) -> Any:
+    inner = fields.get("scores")
+    return _as_score((inner if isinstance(inner, Mapping) else fields).get(name))
+
+
+def _named_scores(
+    columns: Mapping[str, Sequence[Any]], metrics: Mapping[str, Metric]
+) -> list[dict[str, Score]]:
+    """The named scores of each document. What is missing or no finite number is left out."""
+    held: list[dict[str, Score]] = [{} for _ in next(iter(columns.values()), ())]
+    for name, column in columns.items():
+        found = [
+            (Score(value, metrics[name], 0), i)
+            for i, each in enumerate(column)
+            if (value := _number(each, i + 1)) is not None and isfinite(value)
+        ]
+        found.sort(key=lambda pair: pair[0].distance)
+        for rank, (score, i) in enumerate(found, start=1):
+            held[i][name] = score._replace(rank=rank)
+    return held
 
 
 def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
@@ -164,14 +225,22 @@ def _to_hits(
     if metric is not None and not missing and all(map(isfinite, numbers)):
         space, distances = space_of(metric), to_distances(numbers, metric)
     nearest: dict[str, tuple[Hit, float]] = {}
+    scores_of: dict[str, dict[str, Score]] = {}
     for hit, distance in sorted(zip(hits, distances, strict=True), key=itemgetter(1)):
         nearest.setdefault(hit.id, (hit, distance))
+        scores_of[hit.id] = {**hit.scores, **scores_of.get(hit.id, {})}
     double = len(hits) - len(nearest)
-    if double:
+    if double and not any(scores_of.values()):
         warnings += (f"Left out: {counted(double, 'document')} with the id of a nearer one.",)
     ranked = enumerate(nearest.values(), start=1)
     read_hits = (
-        Hit(hit.chunk, float(rank) if space == "rank" else distance, rank, doc=hit.doc)
+        Hit(
+            hit.chunk,
+            float(rank) if space == "rank" else distance,
+            rank,
+            scores=scores_of[hit.id],
+            doc=hit.doc,
+        )
         for rank, (hit, distance) in ranked
     )
     return tuple(read_hits), space, warnings

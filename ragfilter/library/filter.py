@@ -21,9 +21,15 @@ from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.layers.quality import always_reranks
-from ragfilter.library.documents import to_hits
+from ragfilter.library.documents import Scores, to_hits
 from ragfilter.library.result import Result, to_result
-from ragfilter.library.scores import check_metric, check_similarities, check_thresholds
+from ragfilter.library.scores import (
+    check_metric,
+    check_metrics,
+    check_similarities,
+    check_thresholds,
+    space_of,
+)
 from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
@@ -120,17 +126,19 @@ class Filter:
         self,
         query: str,
         docs: Iterable[Any],
-        scores: Iterable[float | None] | None = None,
+        scores: Scores = None,
         *,
-        metric: str | None = None,
+        metric: str | Mapping[str, str] | None = None,
         user: User | None = None,
     ) -> Result:
         """Decide which of `docs` are kept.
 
         `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …),
         hits as stores return them, or documents of LangChain, LlamaIndex or Haystack. `scores`
-        belong to them, unless the documents have their own; `metric` (`scores.Metric`) says what
-        they are. Without scores, the order is the rank. `user` is who asks: they see what they may,
+        belong to them, unless the documents have their own; `metric` (`model.Metric`) says what
+        they are. Without scores, the order is the rank. Both may be mappings with several named
+        scores, of which ``dense`` is the distance and ``fused`` what another library fused;
+        ``cutoff.score`` names the one to cut by. `user` is who asks: they see what they may,
         whatever the settings say. Without one, the settings decide: the public if the clearance
         layer is on, otherwise everything is seen. Raises InputError, SettingsError.
         """
@@ -139,7 +147,10 @@ class Filter:
         user = viewer(user, self.settings)
         hits, space, warnings = to_hits(docs, scores, metric, user)
         reranks = self.reranker is not None and always_reranks(self.settings.quality)
-        check_thresholds(self.settings, space, reranks=reranks)
+        score = self.settings.cutoff.score
+        metrics = {s.metric for hit in hits for name, s in hit.scores.items() if name == score}
+        scale = space_of(metrics.pop()) if metrics else space
+        check_thresholds(self.settings, scale, reranks=reranks and not score)
         check_similarities(self.settings, space, [hit.distance for hit in hits])
         for warning in warnings:
             log.warning("%s", warning)
@@ -159,9 +170,9 @@ class Filter:
         self,
         query: str,
         docs: Iterable[Any],
-        scores: Iterable[float | None] | None = None,
+        scores: Scores = None,
         *,
-        metric: str | None = None,
+        metric: str | Mapping[str, str] | None = None,
         user: User | None = None,
     ) -> Result:
         """The same in a thread, for an event loop."""
@@ -170,7 +181,7 @@ class Filter:
     def as_langchain(
         self,
         *,
-        metric: str | None = None,
+        metric: str | Mapping[str, str] | None = None,
         score_key: str = "score",
         decisions: bool = False,
         user: User | None = None,
@@ -178,7 +189,8 @@ class Filter:
         """A LangChain document compressor. Kept documents are the objects that were passed in.
 
         Scores are ``metadata[score_key]``, and `metric` says what they are. If a document has none,
-        the order is the rank. With `decisions`, copies are returned that say in
+        the order is the rank. With a mapping, as after an EnsembleRetriever, each named score is
+        ``metadata[name]``. With `decisions`, copies are returned that say in
         ``metadata["ragfilter"]`` why they are kept. In a comparison (X vs Y), each side's best
         chunk is searched among the passed documents, in their order. Raises DependencyError,
         InputError.
@@ -187,7 +199,7 @@ class Filter:
 
         return FilterCompressor(
             filter=self,
-            metric=check_metric(metric),
+            metric=check_metrics(metric),
             score_key=score_key,
             decisions=decisions,
             user=user,
@@ -217,7 +229,7 @@ class Filter:
     def as_llamaindex(
         self,
         *,
-        metric: str | None = None,
+        metric: str | Mapping[str, str] | None = None,
         exponential: bool | None = None,
         user: User | None = None,
     ) -> FilterPostprocessor:
@@ -227,27 +239,30 @@ class Filter:
         Pass ``exponential=True`` with the metric of the collection ("l2" unless it was made
         otherwise), and the distance is restored. ``False`` says that the scores are similarities.
         Without it, such scores cause a warning. Nodes without scores are taken in their order.
-        Raises DependencyError, InputError.
+        With a mapping, as after a QueryFusionRetriever, ``fused`` is the nodes' score, and others
+        are in their metadata. Raises DependencyError, InputError.
         """
         from ragfilter.library.llamaindex import FilterPostprocessor
 
-        known = check_metric(metric)
+        known = check_metrics(metric)
         return FilterPostprocessor(filter=self, metric=known, exponential=exponential, user=user)
 
     def as_haystack(
-        self, *, metric: str | None = None, user: User | None = None
+        self, *, metric: str | Mapping[str, str] | None = None, user: User | None = None
     ) -> FilterComponent:
         """A Haystack component with ``run(query, documents)``. Kept documents are the objects that
         were passed in.
 
-        `metric` says what their scores are. Without scores, the order is the rank. A pipeline with
+        `metric` says what their scores are. Without scores, the order is the rank. With a mapping,
+        as after a DocumentJoiner, ``fused`` is the documents' score, and others are in their
+        ``meta``. A pipeline with
         it can be saved, and loaded with ``allowed_modules=["ragfilter.*"]``. `user` is not saved: a
         loaded component filters for the public until its ``user`` is set. Raises DependencyError,
         InputError.
         """
         from ragfilter.library.haystack import FilterComponent
 
-        return FilterComponent(self, metric=check_metric(metric), user=user)
+        return FilterComponent(self, metric=check_metrics(metric), user=user)
 
     def to_dict(self) -> dict[str, Any]:
         """The filter as plain values, in the form that Haystack saves: every setting, and its

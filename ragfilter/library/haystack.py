@@ -7,7 +7,7 @@ from typing import Any
 
 from ragfilter.basics.extras import extra
 from ragfilter.library.result import FilterCall, keep
-from ragfilter.library.scores import Metric
+from ragfilter.library.scores import Metrics
 from ragfilter.model import User
 
 with extra("haystack"):
@@ -19,7 +19,7 @@ class FilterComponent:
     """Filters retrieved documents. `Filter.as_haystack` makes it and says what its fields mean."""
 
     def __init__(
-        self, filter: FilterCall, metric: Metric | None = None, user: User | None = None
+        self, filter: FilterCall, metric: Metrics | None = None, user: User | None = None
     ) -> None:
         self.filter = filter
         self.metric = metric

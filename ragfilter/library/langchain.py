@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from inspect import getdoc
@@ -13,9 +13,9 @@ from ragfilter import report
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
 from ragfilter.library.result import FilterCall, Result, keep
-from ragfilter.library.scores import Metric
+from ragfilter.library.scores import Metrics
 from ragfilter.library.tools import ChunkTools, Searchable, profile_settings, raising
-from ragfilter.model import PUBLIC, User
+from ragfilter.model import PUBLIC, Metric, User
 from ragfilter.settings.schema import Settings
 
 with extra("langchain"):
@@ -46,7 +46,7 @@ class FilterCompressor(BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     filter: FilterCall
-    metric: Metric | None = None
+    metric: Metrics | None = None
     score_key: str = "score"
     decisions: bool = False
     user: User | None = None
@@ -63,7 +63,8 @@ class FilterCompressor(BaseDocumentCompressor):
         Raises InputError, SettingsError."""
         asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
-        if documents and all(score is None for score in scores):
+        one = not isinstance(self.metric, Mapping)
+        if one and documents and all(score is None for score in scores):
             log.warning(UNSCORED, self.score_key)
         kept, result = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
         return _with_decisions(kept, result) if self.decisions else kept

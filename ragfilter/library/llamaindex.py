@@ -9,7 +9,7 @@ from typing import Any
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
 from ragfilter.library.result import FilterCall, keep
-from ragfilter.library.scores import Metric
+from ragfilter.library.scores import Metrics
 from ragfilter.model import User
 
 with extra("llamaindex"):
@@ -19,6 +19,7 @@ with extra("llamaindex"):
 
 logger = logging.getLogger(__name__)
 
+DISTANCES = ("l2", "euclidean", "cosine", "ip")
 UNSAID = (
     "LlamaIndex's Chroma store reports exp(−distance) as a node's score. Pass exponential=True "
     "with the collection's own metric if these come from there, and exponential=False if not."
@@ -29,7 +30,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
     """Filters retrieved nodes. `Filter.as_llamaindex` makes it and says what its fields mean."""
 
     filter: FilterCall = Field(exclude=True)
-    metric: Metric | None = None
+    metric: Metrics | None = None
     exponential: bool | None = None
     user: User | None = None
 
@@ -39,12 +40,18 @@ class FilterPostprocessor(BaseNodePostprocessor):
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
-        if self.exponential and self.metric in (None, "similarity", "rank"):
+        if self.exponential and self.metric not in DISTANCES:
             raise InputError(
                 "exp(−distance) is turned back into distances, and their metric is not named.",
                 remedy="Name the collection's own: metric='l2', 'cosine' or 'ip'.",
             )
-        if self.exponential is None and self.metric not in (None, "rank"):
+        if self.exponential is None and self.metric in (
+            "l2",
+            "euclidean",
+            "cosine",
+            "ip",
+            "similarity",
+        ):
             logger.warning("%s", UNSAID)
 
     def postprocess_nodes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -13,7 +13,8 @@ from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
 from ragfilter.layers.clearance import for_user
 from ragfilter.layers.prune import PRUNER
-from ragfilter.library.scores import Metric
+from ragfilter.library.documents import FUSED
+from ragfilter.library.scores import Metrics
 from ragfilter.model import Hit, User
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow
@@ -143,15 +144,17 @@ def keep(
     docs: Sequence[Document],
     scores: Iterable[float | None],
     *,
-    metric: Metric | None,
+    metric: Metrics | None,
     user: User | None,
 ) -> tuple[list[Document], Result]:
     """Those of `docs` that `flt` keeps, in its order, and its result.
 
-    If a score is missing, the order given is the rank. The documents alone do not say why nothing
+    If a score is missing, the order given is the rank. Of several named ones, `scores` are the
+    fused. The documents alone do not say why nothing
     is kept, or what a layer lacked, so that is logged. Raises InputError, SettingsError.
     """
-    result = flt(query, docs, scores, metric=metric, user=user)
+    fused = not isinstance(metric, Mapping) or FUSED in metric
+    result = flt(query, docs, scores if fused else None, metric=metric, user=user)
     if result.status != "ok":
         log.warning("%s: %s", result.status, result.message)
     for kind in dict.fromkeys(need.kind for need in result.needs):

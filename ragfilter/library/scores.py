@@ -6,23 +6,21 @@ A threshold that no value of the metric can reach is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import isfinite, log
 from statistics import median
-from typing import Literal, cast, get_args, overload
+from typing import cast, get_args, overload
 
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.origin import SCALED
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import Space
+from ragfilter.model import Metric, Score, Space
 from ragfilter.settings.schema import Settings
 
-Metric = Literal["l2", "euclidean", "cosine", "ip", "similarity", "rank"]
-"""``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma gives them, and ``euclidean`` is
-not squared; lower is nearer. ``similarity`` is a cosine similarity, and ``rank`` any other score,
-such as BM25 or RRF, of which only the order counts; higher is nearer."""
+Metrics = Metric | Mapping[str, Metric]
+"""A metric, or that of each of several scores, by name."""
 METRICS = f"metric={' or '.join(', '.join(map(repr, get_args(Metric))).rsplit(', ', 1))}"
 """The metrics in words."""
 
@@ -69,6 +67,13 @@ def check_metric(metric: str | None) -> Metric | None:
     return cast("Metric | None", metric)
 
 
+def check_metrics(metric: str | Mapping[str, str] | None) -> Metrics | None:
+    """The metric of this name, or of each named score. Raises InputError."""
+    if isinstance(metric, Mapping):
+        return {name: check_metric(each) for name, each in metric.items()}
+    return check_metric(metric)
+
+
 def space_of(metric: Metric) -> Space:
     """The space of the distances that `to_distances` makes."""
     if metric == "similarity":
@@ -77,15 +82,8 @@ def space_of(metric: Metric) -> Space:
 
 
 def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
-    """Distances, lower is nearer: a similarity s becomes the cosine distance 1 − s, and a Euclidean
-    distance its square. Of ``rank``, only the order counts."""
-    if metric == "similarity":
-        return tuple(1.0 - float(score) for score in scores)
-    if metric == "rank":
-        return tuple(-float(score) for score in scores)
-    if metric == "euclidean":
-        return tuple(abs(score) * float(score) for score in scores)
-    return tuple(map(float, scores))
+    """The distance of each score; see `Score.distance`."""
+    return tuple(Score(float(score), metric, 0).distance for score in scores)
 
 
 def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:

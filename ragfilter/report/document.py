@@ -20,7 +20,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     hit names the chunks it refers to in ``refs``. Kept hits have their ``text`` and ``metadata``;
     ``decisions`` has the decisions of every layer, in order. ``hidden``, the number of chunks that
     clearance dropped, is None, since the user must not know. A pruned hit also has its
-    ``prompt_text``.
+    ``prompt_text``, and a hit of several searches its ``scores`` by name.
 
     ``success``, ``message``, ``count`` and ``max_security_level`` come from the Adaptive
     Retrieval System's return format; its context is ``kept``, its error ``status``.
@@ -64,12 +64,17 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
 def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
     struck = {hit.id: {"prompt_text": sent(hit)} for hit in result.kept if hit.struck}
+    scores = {
+        hit.id: {"scores": {name: score._asdict() for name, score in hit.scores.items()}}
+        for hit in result.hits
+        if hit.scores
+    }
     documents: list[dict[str, Any]] = []
     for row in rows(result):
         chunk = kept.get(row.id)
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
         own = dict(zip(COLUMNS, row[:-1], strict=True))
-        documents.append(own | more | struck.get(row.id, {}))
+        documents.append(own | more | struck.get(row.id, {}) | scores.get(row.id, {}))
     if references:
         refs = refs_of(result)
         for document in documents:

@@ -15,11 +15,13 @@ from itertools import pairwise
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import (
+    BY,
     DISTANCE,
     LOWERED,
     MAX_RESULTS,
     PROBABILITY,
     RERANK,
+    by_name,
     cut_hits,
     cut_of,
 )
@@ -120,6 +122,9 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
         own |= {d.chunk_id: d.value for d in decisions if d.value is not None}
     elif detail.value_name == PROBABILITY:
         own = {}
+    elif score := result.settings.cutoff.score:
+        named = detail.value_name == BY + score
+        own = by_name(result.hits, score, result.pool) if named else {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
 
 

@@ -53,7 +53,8 @@ def _head(result: PoolResult) -> Iterator[str]:
     for trace in result.traces:
         names = layer(trace.layer).used(settings)
         if trace.enabled and names:
-            values = ", ".join(f"{n} {_value(settings.get(f'{trace.layer}.{n}'))}" for n in names)
+            said = {name: settings.get(f"{trace.layer}.{name}") for name in names}
+            values = ", ".join(f"{n} {_value(each)}" for n, each in said.items() if each != "")
             yield f"  {trace.layer}: {values}"
     off = [trace.layer for trace in result.traces if not trace.enabled]
     if off:

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from ragfilter import report
 from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
-from ragfilter.library.scores import Metric
-from ragfilter.model import MAX_LEVEL, Hit, Status, User, similarity
+from ragfilter.model import MAX_LEVEL, Hit, Metric, Status, User, similarity
 from ragfilter.report import ChunkRow
 from ragfilter.report.rows import rerank_score
 from ragfilter.service.gate import Caller
@@ -76,7 +75,9 @@ class FilterAsked(Asked):
     hits: list[dict[str, JsonValue]] = Field(
         max_length=MAX_HITS, examples=[[{"id": "a", "text": "Trolls regenerate.", "score": 0.7}]]
     )
-    metric: Metric | None = Field(None, description="What their scores are.")
+    metric: Metric | dict[str, Metric] | None = Field(
+        None, description="What their scores are: one metric, or that of each named score."
+    )
 
 
 class RerankAsked(BaseModel):

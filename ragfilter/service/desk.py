@@ -3,7 +3,7 @@ counts what was decided for Prometheus, as its users see it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -104,7 +104,7 @@ class CallersDesk:
         settings: Settings,
         user: User,
         *,
-        metric: str | None,
+        metric: str | Mapping[str, str] | None,
         scores: Sequence[float] | None = None,
     ) -> Decided:
         """Filter these hits, with the models of the workspace. Raises as `Filter` does."""

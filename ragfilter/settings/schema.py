@@ -58,6 +58,13 @@ class Retrieval(Section):
         "clearance and rules.",
         unit="chunks", ge=10, le=5000, ceiling=1000, step=10, label="Pool size",
     )  # fmt: skip
+    lexical: bool = setting(
+        False,
+        "Also search by words (BM25, or the text search of PostgreSQL), and add what it finds. "
+        "Hits then have the scores lexical and fused (by reciprocal ranks), by which "
+        "cutoff.score can cut.",
+        label="Search by words",
+    )
     source_pattern: str = setting(
         "",
         "Search only files whose name contains this text, or matches it as a pattern if it has a "
@@ -220,6 +227,13 @@ class Cutoff(Section):
     enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
     strategy: Annotated[str, OneOf(lambda: STRATEGIES)] = setting(
         "gap", "Where to cut.", label="Strategy"
+    )
+    score: str = setting(
+        "",
+        "Name of the score to order and cut by, where hits have several: dense (the distance), "
+        "rerank, lexical, fused, or one of your own. Thresholds are on its scale. Empty: the "
+        "rerank scores where there are any, otherwise the distance.",
+        label="Cut by",
     )
     max_results: int = setting(
         5, "Maximum number of chunks kept (k).",

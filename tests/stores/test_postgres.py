@@ -12,13 +12,16 @@ import sqlalchemy as sa
 from stores import OneVector
 from test_kept_before import KEPT, kept_in
 
+from ragfilter.engine.retrieve import gather
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ConflictError, StoreError, StoreUnavailable, WorkspaceLocked
 from ragfilter.ingest.records import Record
-from ragfilter.model import Chunk, User
+from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.schema import Settings
 from ragfilter.stores import copies
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.postgres.indexing import index
@@ -54,6 +57,33 @@ def another(postgres: str) -> str:
         connection.execute(sa.text("CREATE EXTENSION vector"))
     engine.dispose()
     return url.render_as_string(hide_password=False)
+
+
+@pytest.mark.parametrize(
+    ("query", "where", "expected"),
+    [
+        ("What about 7?", Where(User(1, ("5",))), ["c07"]),
+        ("What about 7?", Where(User(1)), []),
+        ("7 and its 3", Where(UNRESTRICTED), ["c03", "c07"]),
+        ("7 and its 3", Where(UNRESTRICTED, ("b.json",)), []),
+        ("7' | & ! :* \\ (3", Where(User(0, ("5",))), ["c03"]),
+        ("Is it the one?", Where(), []),
+    ],
+)
+def test_words_are_searched_as_the_user(
+    ours: PgStore, query: str, where: Where, expected: list[str]
+) -> None:
+    found = ours.collection("ours").matching(query, 99, where=where)
+    assert [i for i, _ in found] == expected
+    assert all(score > 0 for _, score in found)
+
+
+def test_a_question_of_a_workspace_in_postgres_is_also_searched_by_words(ours: PgStore) -> None:
+    settings = Settings().with_values({"retrieval.lexical": True, "retrieval.pool_size": 10})
+    backends = Backends(ours.collection("ours"), OneVector({}, QUERY))
+    pool = gather("What about 7?", settings, backends, User(1, ("5",)))
+    scores = {hit.id: hit.scores["lexical"] for hit in pool.hits if "lexical" in hit.scores}
+    assert {i: score.rank for i, score in scores.items()} == {"c07": 1}
 
 
 def test_an_edit_is_one_transaction_and_another_instance_sees_it(

@@ -18,7 +18,7 @@ from ragfilter.stores.chunked import ChunkedCollection, query_vector
 from ragfilter.stores.info import CollectionInfo
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.connection import PgConnection, Reader, Registered
-from ragfilter.stores.postgres.schema import chunks_of
+from ragfilter.stores.postgres.schema import SEARCHED_TEXT, chunks_of
 
 FEW = 10_000
 """Up to this many rows are compared one by one, which takes 10 ms."""
@@ -192,6 +192,21 @@ class PgCollection(RowCollection):
             }
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
             self.check_known(given, known)
+
+    def matching(
+        self, query: str, n: int, *, where: Where | None = None
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, rank) of PostgreSQL's text search for any word of the query."""
+        admits, given = rows.condition(where or Where())
+        sql = (
+            f"SELECT c.id, ts_rank_cd({SEARCHED_TEXT}, q, 1) AS score "
+            f"FROM {chunks_of(self.registered.number)} c, "
+            "(SELECT replace(plainto_tsquery('english', %(words)s)::text, '&', '|')::tsquery AS q)"
+            f" AS asked WHERE {SEARCHED_TEXT} @@ q AND {admits} "
+            f'ORDER BY score DESC, c.id COLLATE "C" LIMIT {n}'
+        )
+        found = self._store.read(sql, given | {"words": rows.plain(query)})
+        return [(i, float(score)) for i, score in found]
 
     def _count(self, row: Registered, where: Where | None = None) -> int:
         """How many chunks of this version the condition admits; counted once."""

@@ -16,6 +16,8 @@ with extra("postgres"):
     from alembic.util import CommandError
 
 VERSIONS = "ragfilter_version"
+SEARCHED_TEXT = "to_tsvector('english', left(c.title || ' ' || c.text, 200000))"
+"""What the text search reads of a chunk `c`. PostgreSQL refuses more than a megabyte."""
 
 
 def upgrade(connection: sa.Connection) -> None:
@@ -77,6 +79,7 @@ def chunk_indexes(number: int) -> tuple[str, ...]:
         f"CREATE INDEX ON {table} (clearance, department)",
         f"CREATE INDEX ON {table} (source)",
         f"CREATE INDEX ON {table} (edited)",
+        f"CREATE INDEX ON {table} USING gin ({SEARCHED_TEXT.replace('c.', '')})",
         f"CREATE INDEX ON {table} (rule) WHERE rule IS NOT NULL",
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.layers.cutoff import DISTANCE, LOWERED, PLACE, PROBABILITY, RERANK, cut_of
+from ragfilter.layers.cutoff import DISTANCE, cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
@@ -160,7 +160,7 @@ def _columns(
     value = column.NumberColumn(
         format="%.3f", width=176, help="What the cutoff compared. It is the axis of the curve."
     )
-    return dict.fromkeys((LOWERED, RERANK, PROBABILITY, PLACE), value) | {
+    return {compared(result, cut_of(result))[0]: value} | {
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
         "outcome": column.MultiselectColumn(
             width=94,

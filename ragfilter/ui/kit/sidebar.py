@@ -56,7 +56,7 @@ CHOICE_LABELS = {
     "http": "by HTTP",
     "when_poor": "when poor",
 }
-WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
+WHEN_EMPTY = {"retrieval.source_pattern": "all files", "cutoff.score": "distance"}
 """The meaning of an empty text setting."""
 NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 """The text shown for an empty table."""

@@ -217,6 +217,7 @@ def reach_of(settings: Settings, user: User) -> PoolReach:
         wanted=wanted_hits(settings),
         user=user,
         source_pattern=settings.retrieval.source_pattern,
+        lexical=settings.retrieval.lexical,
     )
 
 
@@ -235,7 +236,8 @@ def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> P
     if pool is None:
         reach = asked.reach
         wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
-                                     "retrieval.source_pattern": reach.source_pattern})  # fmt: skip
+                                     "retrieval.source_pattern": reach.source_pattern,
+                                     "retrieval.lexical": reach.lexical})  # fmt: skip
         pool = gather(asked.query, wide, resources.backends(asked.collection), reach.user)
         pool = keep_pool(asked, pool, resources)
     return pool
@@ -291,9 +293,11 @@ def complete_pool(
 
 
 def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) -> bool:
-    """Whether asking again would add to the pool: it was limited to other files, a larger one is
-    set now, or too few of its hits are clean for the current settings."""
+    """Whether asking again would add to the pool: it was limited to other files, words were not
+    searched, a larger one is set now, or too few of its hits are clean for the current settings."""
     now = reach_of(settings, result.user)
+    if now.lexical and result.pool.searched_words != result.user:
+        return True
     if result.pool.source_pattern not in ("", now.source_pattern):
         return True
     if result.pool.exhaustive:

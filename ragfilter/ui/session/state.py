@@ -64,6 +64,7 @@ class PoolReach:
     wanted: int
     user: User
     source_pattern: str = ""
+    lexical: bool = False
 
 
 @dataclass(frozen=True, slots=True)

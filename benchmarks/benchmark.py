@@ -1,0 +1,99 @@
+"""Whether filtering helps, on every labelled set that can be had freely: docs/benchmark.md.
+
+Of each set, held out in five folds by question: mean F1 of the best fixed k, of `full` as it comes,
+of each strategy and of everything tuned, and of the best prefix of the plain order. Then what
+`full` and tuning gain over the best fixed k, with the interval. demo, adsapi and Python's reference
+need nothing. CRANFIELD is the Cranfield collection in BEIR form, PAGES the Markdown of Debian's
+package nodejs-doc, unpacked. OUT holds the workspace and the sets that are built; it may exist.
+
+Run: PYTHONPATH=. python benchmarks/benchmark.py OUT [CRANFIELD [PAGES]]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import short_answers
+from benchmarks.carry_over import SEED_QUESTIONS
+from ragfilter.engine.search import Backends
+from ragfilter.evaluate import query_files, query_sets
+from ragfilter.evaluate.caveats import gain_short
+from ragfilter.evaluate.crossval import folds_of, interval
+from ragfilter.evaluate.labelled_queries import Labels, choose
+from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
+from ragfilter.evaluate.sweep import sweep
+from ragfilter.evaluate.tune import Tuning, gathering, tune
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import STRATEGIES
+from ragfilter.workbench import Workbench, read_deployment
+
+
+def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
+    full = load(profile="full", environ={}).settings
+    made: dict[str, Tuning] = {}
+    of_full: list[str] = []
+    for name, labels, backends in measured_sets(out, cranfield, pages):
+        pools = gather_all(labels.labelled, gathering(full, rerank=True), backends)
+        tuning = made[f"{name}, {len(pools)}"] = tune(pools, labels.qrels, full)
+        folds = folds_of([pool.query for pool in pools.values()], tuning.folds)
+        plain = prefixes_of_pools(pools, labels.qrels, full, None)
+        _, fixed = best_fixed_k(plain, folds, tuning.target)
+        untuned = sweep(pools, labels.qrels, [full])["f1"][:, 0]
+        of_full.append(gain_short(interval(untuned - fixed["f1"])))
+        print(name, file=sys.stderr)
+    rows = {
+        "best fixed k": [f"{each.best_fixed_k.f1:.3f}" for each in made.values()],
+        "`full`": [f"{each.before.f1:.3f}" for each in made.values()],
+        **{
+            f"`{strategy}`": [f"{each.strategies[strategy].means.f1:.3f}" for each in made.values()]
+            for strategy in STRATEGIES
+        },
+        "tuned": [f"{each.tuned.means.f1:.3f}" for each in made.values()],
+        "best prefix": [f"{each.oracle.f1:.3f}" for each in made.values()],
+        "`full` over k": of_full,
+        "tuned over k": [gain_short(each.tuned.gain.of) for each in made.values()],
+        "chunks: k, `full`, tuned": [chunks(each) for each in made.values()],
+    }
+    print(f"| mean F1 | {' | '.join(made)} |\n| --- |{' --- |' * len(made)}")
+    for row, cells in rows.items():
+        print(f"| {row} | {' | '.join(cells)} |")
+
+
+def chunks(made: Tuning) -> str:
+    kept = (made.best_fixed_k.kept, made.before.kept, made.tuned.means.kept)
+    return ", ".join(f"{each:.1f}" for each in kept)
+
+
+def measured_sets(
+    out: Path, cranfield: Path | None, pages: Path | None
+) -> Iterator[tuple[str, Labels, Backends]]:
+    """Each set by name: its labels, and its collection in the workspace, indexed if it is not."""
+    os.environ["RAGFILTER_DATA_DIR"] = str(out / "workspace")
+    built = short_answers.build(out, pages)
+    sources = {"demo": Path("demo"), "adsapi": Path("adsapi")}
+    sources |= {} if cranfield is None else {"cranfield": cranfield / "corpus.jsonl"}
+    sources |= {name: folder / "corpus.jsonl" for name, folder in built.items()}
+    for name, source in sources.items():
+        command = [sys.executable, "-m", "ragfilter", "index", str(source), "-c", name]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with Workbench.open(read_deployment()) as bench:
+        for name, source in sources.items():
+            folder = source.parent
+            if source == Path(name):
+                leave_out = SEED_QUESTIONS if name == "demo" else ()
+                labels = choose(query_sets.load_files(name, None), leave_out=leave_out)
+            else:
+                labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
+            yield name, labels, bench.backends(name)
+
+
+if __name__ == "__main__":
+    given = [Path(each) for each in sys.argv[1:]]
+    if not given:
+        sys.exit(__doc__)
+    main(given[0], *[*given[1:3], None, None][:2])

@@ -1,0 +1,176 @@
+"""Hits with several named scores, as from a hybrid search, in library, adapters and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from haystack import Document, Pipeline
+from haystack.components.joiners import DocumentJoiner
+from langchain_core import documents as langchain
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+import ragfilter as rf
+from ragfilter.errors import InputError
+from ragfilter.evaluate.sweep import kept, plan
+from ragfilter.model import Score
+from ragfilter.report.thresholds import compared
+
+QUERY = "How strong is a troll?"
+DENSE = {"a": 0.2, "c": 0.3, "d": 0.9}
+LEXICAL = {"b": 12.0, "c": 3.0, "a": 1.0}
+METRIC = {"dense": "cosine", "lexical": "rank"}
+FUSED = "acbd"
+"""The order of the hits as reciprocal ranks fuse them."""
+
+
+def hits(ids: str = FUSED) -> list[dict[str, Any]]:
+    return [{"id": i, "text": f"Trolls, part {i}.", "scores": {"dense": DENSE.get(i)}} for i in ids]
+
+
+def columns(*names: str) -> dict[str, list[float | None]]:
+    every: Mapping[str, Mapping[str, float]] = {"dense": DENSE, "lexical": LEXICAL}
+    return {name: [every[name].get(i) for i in FUSED] for name in names}
+
+
+def filtered(score: str = "", **values: Any) -> rf.Filter:
+    settings = rf.Filter("adaptive-gap").settings
+    paths = {f"cutoff.{name}": value for name, value in values.items()}
+    return rf.Filter(settings.with_values({"cutoff.score": score, **paths}))
+
+
+@pytest.mark.parametrize(
+    ("names", "score", "most", "expected", "why"),
+    [
+        (("dense", "lexical"), "", 5, "ac", "gap 0.600 ≥ 0.100 after hit 2"),
+        (("dense", "lexical"), "dense", 5, "ac", "gap 0.600 ≥ 0.100 after hit 2"),
+        (("lexical",), "", 3, "acb", "first 3; the store gives no scores to find a cliff in"),
+        (("dense", "lexical"), "lexical", 2, "bc", "first 2; lexical scores only give an order"),
+        (("dense",), "mine", 5, "ac", "after hit 2; no hit has a score named mine"),
+    ],
+)
+def test_the_cutoff_cuts_by_the_score_that_is_named(
+    names: Sequence[str], score: str, most: int, expected: str, why: str
+) -> None:
+    metric = {name: METRIC[name] for name in names}
+    flt = filtered(score, max_results=most)
+    result = flt(QUERY, hits(), columns(*names), metric=metric)
+    assert "".join(hit.id for hit in result) == expected
+    assert result.trace("cutoff").note.endswith(why)
+
+
+def test_a_score_of_ones_own_has_a_curve_and_thresholds_on_its_scale() -> None:
+    mine = [0.9, 0.3, 0.88, 0.1]
+    result = filtered("mine")(QUERY, hits(), {"mine": mine}, metric={"mine": "similarity"})
+    assert [hit.id for hit in result] == ["a", "b"]
+    unit, values = compared(result, result.trace("cutoff").detail)  # type: ignore[arg-type]
+    assert unit == "distance by mine"
+    assert values == pytest.approx({"a": 0.1, "b": 0.12, "c": 0.7, "d": 0.9})
+    assert result.dropped[0].reason == "after the cliff: gap 0.580 ≥ 0.100 after hit 2"
+
+
+def test_a_hit_says_which_search_found_it_at_which_rank() -> None:
+    result = filtered()(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
+    by_id = {hit["id"]: hit["scores"] for hit in result.to_dict()["hits"]}
+    assert by_id["b"] == {"lexical": {"value": 12.0, "metric": "rank", "rank": 1}}
+    assert by_id["c"]["dense"] == {"value": 0.3, "metric": "cosine", "rank": 2}
+    assert result.hits[-1].distance == 0.9, "as far as the farthest that the search found"
+
+
+def test_hits_bring_their_own_scores_and_one_found_twice_has_those_of_both() -> None:
+    twice = [
+        {"id": "a", "text": "Trolls.", "scores": {"dense": 0.2}},
+        {"id": "a", "text": "Trolls.", "lexical": 7.0},
+    ]
+    (hit,) = filtered()(QUERY, twice, metric=METRIC)
+    assert hit.scores == {"dense": Score(0.2, "cosine", 1), "lexical": Score(7.0, "rank", 1)}
+
+
+@pytest.mark.parametrize(
+    ("scores", "metric", "wrong"),
+    [
+        ({"mine": [1.0] * 4}, METRIC, "The score 'mine' has no metric."),
+        ({"mine": [1.0]}, {"mine": "rank"}, "1 score for 4 documents."),
+        ({"mine": [1.0] * 4}, {"mine": "bm25"}, "There is no metric 'bm25'."),
+    ],
+)
+def test_what_is_wrong_with_named_scores_is_said(
+    scores: Any, metric: Mapping[str, str], wrong: str
+) -> None:
+    with pytest.raises(InputError, match=wrong):
+        filtered()(QUERY, hits(), scores, metric=metric)
+
+
+def test_a_hidden_hit_changes_no_rank() -> None:
+    seen = filtered()(QUERY, hits(), columns("dense", "lexical"), metric=METRIC).hits
+    secret = {"id": "s", "text": "Secret.", "clearance": 4}
+    scores = {
+        "dense": [0.1, *columns("dense")["dense"]],
+        "lexical": [99.0, *columns("lexical")["lexical"]],
+    }
+    found = filtered()(QUERY, [secret, *hits()], scores, metric=METRIC, user=rf.User()).hits
+    assert [(h.id, h.scores) for h in found] == [(h.id, h.scores) for h in seen]
+
+
+def test_a_sweep_keeps_what_a_replay_keeps() -> None:
+    flt = filtered("lexical", max_results=2)
+    result = flt(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
+    ((swept, _),) = kept(result.pool, plan([flt.settings]))
+    assert swept == result.kept
+
+
+def test_langchains_fused_documents_are_cut_by_the_dense_distance() -> None:
+    docs = [
+        langchain.Document(f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED
+    ]
+    compressor = filtered().as_langchain(metric={"dense": "cosine"})
+    assert compressor.compress_documents(docs, QUERY) == docs[:2]
+
+
+class Found(BaseRetriever):
+    """A retriever that finds these nodes."""
+
+    def __init__(self, nodes: list[NodeWithScore]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self.nodes
+
+
+@pytest.mark.parametrize(("score", "expected"), [("", "ac"), ("fused", "ac")])
+def test_llamaindexs_fused_nodes_are_cut(score: str, expected: str) -> None:
+    nodes = {
+        i: TextNode(id_=i, text=f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)})
+        for i in FUSED
+    }
+    dense = [NodeWithScore(node=nodes[i], score=1 - DENSE[i]) for i in DENSE]
+    lexical = [NodeWithScore(node=nodes[i], score=LEXICAL[i]) for i in LEXICAL]
+    fusion = QueryFusionRetriever(
+        [Found(dense), Found(lexical)], mode="reciprocal_rerank", num_queries=1, use_async=False,
+        llm=MockLLM(), similarity_top_k=4,
+    )  # fmt: skip
+    fused = fusion.retrieve(QUERY)
+    metric = {"dense": "cosine", "fused": "rank"}
+    post = filtered(score, max_results=2).as_llamaindex(metric=metric)
+    assert {each.node.id_ for each in post.postprocess_nodes(fused, query_str=QUERY)} == {*expected}
+
+
+def test_haystacks_joined_documents_are_cut_also_after_the_pipeline_was_saved() -> None:
+    def found(scores: Mapping[str, float]) -> list[Document]:
+        return [
+            Document(id=i, content=f"Trolls, part {i}.", score=score, meta={"dense": DENSE.get(i)})
+            for i, score in scores.items()
+        ]
+
+    pipeline = Pipeline()
+    metric = {"dense": "cosine", "fused": "rank"}
+    pipeline.add_component("filter", filtered().as_haystack(metric=metric))
+    pipeline = Pipeline.loads(pipeline.dumps(), allowed_modules=["ragfilter.*"])
+    near = {i: 1 - distance for i, distance in DENSE.items()}
+    joined = DocumentJoiner("reciprocal_rank_fusion").run([found(near), found(LEXICAL)])
+    given = {"filter": {"query": QUERY, **joined}}
+    assert {doc.id for doc in pipeline.run(given)["filter"]["documents"]} == {"a", "c"}
