@@ -49,7 +49,7 @@ class Deployment(BaseModel):
     qdrant_url: str = Field(
         "",
         repr=False,
-        description="URL of a Qdrant server, or a folder for Qdrant's own small store.",
+        description="URL of a Qdrant server, or a folder for few chunks.",
     )
     qdrant_key: SecretStr = Field(SecretStr(""), description="API key of that server.")
     database_url: str = Field(
