@@ -128,10 +128,24 @@ def _open_more(view: View) -> None:
         args=(not now.evidence, "evidence"),
         help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
+    if view.asked.recorded:
+        only = bool(view.asked.reach.recorded)
+        st.button(
+            "Search again" if only else "Recorded hits",
+            key="open-recorded",
+            on_click=_ask_recorded,
+            args=(not only,),
+            help="Filter what a trace says was retrieved for this question, and nothing else.",
+        )
     draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     help.draw(view.resources)
+
+
+def _ask_recorded(on: bool) -> None:
+    state.session().recorded = on
+    state.renew()
 
 
 def _open_tuning(on: bool) -> None:
