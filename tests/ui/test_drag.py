@@ -139,7 +139,8 @@ def test_one_more_or_less_is_kept_by_the_change_that_says_so(
     made = result(tuple(distances), **settings)
     change = change_to_keep(made, by, partial(replay, made.pool))
     if change is None:
-        assert len(made.kept) == (len(distances) if by > 0 else 0)
+        # A larger k may bring a new cliff, so that no limit alone keeps more than k.
+        assert len(made.kept) in ((len(distances), 8) if by > 0 else (0,))
         return
     again = result(tuple(distances), **settings | {change.path: change.new})
     before, after = ({hit.id for hit in each.kept} for each in (made, again))
