@@ -13,10 +13,10 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult
-from ragfilter.report import rows
+from ragfilter.report import curve_points, rows
 from ragfilter.report.thresholds import cut_line
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect import curve_panel, curve_plot, curve_points
+from ragfilter.ui.inspect import curve_panel, curve_plot
 from ragfilter.ui.kit import summary
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
-from ragfilter.report import rows
+from ragfilter.report import curve_points, rows
 from ragfilter.report.thresholds import change_to_keep, cut_line, keeps
 from ragfilter.settings.schema import field
-from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
+from ragfilter.ui.inspect import curve_drag, curve_plot
 from tests.ui.test_curve import CLIFFS, result
 
 FAR = tuple(0.1 + 0.01 * i for i in range(60))

@@ -17,11 +17,11 @@ import streamlit as st
 from ragfilter.engine.whatif import SettingChange
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
+from ragfilter.report.curve_points import Points
 from ragfilter.report.thresholds import CutLine, keeps
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.ui.inspect.curve_plot import marker_size
-from ragfilter.ui.inspect.curve_points import Points
 from ragfilter.ui.look import frame, theme
 from ragfilter.ui.session import state
 

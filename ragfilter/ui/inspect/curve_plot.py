@@ -20,12 +20,12 @@ import plotly.graph_objects as go
 from ragfilter.layers.base import Mark
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
+from ragfilter.report.curve_points import Frame, Points
 from ragfilter.report.thresholds import CutLine
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.inspect.curve_points import Frame, Points
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.plotting import Ink, annotation
 

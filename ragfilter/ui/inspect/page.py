@@ -52,7 +52,7 @@ def begin(view: View) -> Places:
     if now.evidence:
         with below:
             summary.draw_strip(view)
-            below, beside = st.columns((1.35, 1), gap="medium")
+            below, beside = st.columns((1.15, 1), gap="medium")
         if _clicked():
             from ragfilter.ui.inspect import panel
 
