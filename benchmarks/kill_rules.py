@@ -43,7 +43,7 @@ def make(place: str) -> None:
         if (database := bench.workspace.pg()) is not None:
             database.put(NAME, rows, embedder=bench.embedder.name, content="made")
             return
-        collection = bench.workspace.chroma().create(NAME, embedder=bench.embedder.name)
+        collection = bench.workspace.marked().create(NAME, embedder=bench.embedder.name)
         collection.write(rows)
         collection.mark_content("made")
 
@@ -104,7 +104,7 @@ def is_half_written(place: str, ids: list[str], wanted: str) -> bool:
     """Whether some of the rules had reached the store, and others not, when the process stopped."""
     with open_workspace_of(read_deployment(data_dir=place), "kill") as workspace:
         present = workspace.store().collection(NAME).rules(ids)
-    return 0 < sum(rule == wanted for rule in present.values()) < len(ids)
+    return 0 < sum(1 for rule in present.values() if rule == wanted) < len(ids)
 
 
 def main(times: int, address: str = "") -> None:

@@ -1,26 +1,29 @@
 """Tests that any store must pass, and a store in memory. Needs pytest.
 
-Subclass `CollectionTests` with a fixture `collection` that holds `CHUNKS` with `VECTORS`::
+Subclass `CollectionTests`, or `RuleStoreTests` if rules can be edited in the store, with a fixture
+`make` that fills a new collection::
 
     class TestMyStore(CollectionTests):
-        @pytest.fixture
-        def collection(self):
-            return MyCollection(CHUNKS, VECTORS)
+        @pytest.fixture(scope="class")
+        @classmethod
+        def make(cls):
+            return lambda chunks, vectors: MyCollection(chunks, vectors)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
-from typing import get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import pytest
 
 from ragfilter.errors import StoreError
 from ragfilter.model import UNRESTRICTED, Chunk, Space, User
-from ragfilter.protocols import Collection, Vectors, Where
+from ragfilter.protocols import Collection, RuleStore, Vectors, Where
 
 FILES = ("a.json", "b.json", "", "c/d.json")
 DEPARTMENTS = (None, "ops", "hr", "5")
@@ -46,6 +49,23 @@ QUERY: Vectors = VECTORS[3]
 USERS = (
     None, UNRESTRICTED, User(), User(1, ("ops",)), User(2, ("hr", "5")), User(100, ("ops", "hr")),
 )  # fmt: skip
+MANY: tuple[Chunk, ...] = tuple(
+    Chunk(
+        f"m{i}", f"text {i}", source="rare" if i % 700 == 0 else f"f{i % 50}", clearance=i % 4,
+        department=("rare" if i % 900 == 0 else "ops") if i % 3 == 0 else None,
+    )
+    for i in range(5000)
+)  # fmt: skip
+"""Enough for a store to search by an index."""
+MANY_VECTORS: Vectors = np.random.default_rng(1).normal(size=(len(MANY), 8)).astype(np.float32)
+"""The unit vectors of `MANY`, shape (len(MANY), 8)."""
+MANY_VECTORS /= np.linalg.norm(MANY_VECTORS, axis=1, keepdims=True)
+WHERES = (
+    Where(), Where(User()), Where(User(1, ("ops",))), Where(User(2, ("rare",))),
+    Where(sources=("f1", "f2")), Where(User(3), ("rare",)),
+    Where(User(100, ("ops",)), tuple(f"f{i}" for i in range(40))),
+)  # fmt: skip
+RULE = '{"contain":"x"}'
 SOURCES = (None, (), ("a.json",), ("a.json", "c/d.json"), ("",), ("b.json", ""), ("zz",))
 
 
@@ -82,10 +102,11 @@ class MemoryCollection:
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
+        among = None if ids is None else frozenset(ids)
         pairs = [
             (i, distance)
             for i, distance in self.distances(vector).items()
-            if (ids is None or i in ids) and (where is None or admits(where, self.all[i]))
+            if (among is None or i in among) and (where is None or admits(where, self.all[i]))
         ]
         return sorted(pairs, key=lambda pair: (pair[1], pair[0]))[: max(n, 0)]
 
@@ -103,13 +124,33 @@ def admits(where: Where, chunk: Chunk) -> bool:
     return where.user is None or where.user.sees(chunk)
 
 
-class CollectionTests:
-    """What `protocols.Collection` promises."""
+Make = Callable[[Sequence[Chunk], Vectors], Any]
+"""Fills a new collection with chunks and their vectors, in this order."""
 
-    @pytest.fixture
-    def collection(self) -> Collection:
-        """The store's collection, which holds `CHUNKS` with `VECTORS` in this order."""
+
+class CollectionTests:
+    """What `protocols.Collection` promises. `damages` are what `damage` can do to stored chunks."""
+
+    damages: Sequence[Any] = ()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls) -> Make:
         raise NotImplementedError
+
+    def damage(self, collection: Any, how: Any) -> None:
+        """Make the clearance of every stored chunk unreadable, as another program might."""
+        raise NotImplementedError
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def collection(cls, make: Make) -> Collection:
+        return make(CHUNKS, VECTORS)  # type: ignore[no-any-return]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def many(cls, make: Make) -> Collection:
+        return make(MANY, MANY_VECTORS)  # type: ignore[no-any-return]
 
     def nearest(self, where: Where, ids: Sequence[str] | None = None) -> list[str]:
         """The ids that a search of all chunks must give, by exact distance and then by id."""
@@ -158,6 +199,32 @@ class CollectionTests:
         among = collection.nearest(QUERY, len(CHUNKS), ids=even, where=where)
         assert [i for i, _ in among] == self.nearest(where, even)
 
+    @pytest.mark.parametrize("wanted", [15, 300])
+    @pytest.mark.parametrize("rules", [None, 7, 4500], ids=str)
+    @pytest.mark.parametrize("where", WHERES, ids=str)
+    def test_all_are_found_and_equal_to_the_exact_answer(
+        self, many: Collection, where: Where, rules: int | None, wanted: int
+    ) -> None:
+        """Of `rules` chunks whose rules a query meets."""
+        ids = None if rules is None else [chunk.id for chunk in MANY[-rules:]]
+        exact = MemoryCollection(MANY, MANY_VECTORS).nearest(QUERY, wanted, ids=ids, where=where)
+        found = many.nearest(QUERY, wanted, ids=ids, where=where)
+        assert [i for i, _ in found] == [i for i, _ in exact]
+
+    def test_nobody_sees_a_chunk_whose_clearance_is_damaged(self, make: Make) -> None:
+        if not self.damages:
+            pytest.skip("nothing in this store can be damaged")
+        for how in self.damages:
+            collection = make(CHUNKS, VECTORS)
+            self.damage(collection, how)
+            boss = User(100, ("ops", "hr", "5"))
+            found = collection.nearest(QUERY, 99, where=Where(boss))
+            entries = (collection.catalogue() or {}).values()
+            chunks = collection.chunks([chunk.id for chunk in CHUNKS]).values()
+            assert (how, found) == (how, [])
+            assert (how, [c for c in (*entries, *chunks) if boss.sees(c)]) == (how, [])
+            assert len(collection.nearest(QUERY, 99, where=Where(UNRESTRICTED))) == len(CHUNKS)
+
     @pytest.mark.parametrize("vector", [QUERY * np.nan, QUERY * np.inf, QUERY[:3]])
     def test_an_unusable_query_vector_is_refused(
         self, collection: Collection, vector: Vectors
@@ -180,3 +247,51 @@ class CollectionTests:
             assert (entry.loaded, entry.text) == (False, "")
             for name in ("title", "type", "source", "refs", "clearance", "department", "rule"):
                 assert getattr(entry, name) == getattr(chunk, name)
+
+
+class EditableCollection(Collection, RuleStore, Protocol):
+    """A collection whose rules can be edited."""
+
+
+class RuleStoreTests(CollectionTests):
+    """What `protocols.RuleStore` promises of a collection, too."""
+
+    @pytest.fixture
+    def edited(self, make: Make) -> EditableCollection:
+        return make(CHUNKS, VECTORS)  # type: ignore[no-any-return]
+
+    def test_a_rule_is_replaced_and_removed_and_every_edit_is_a_version(
+        self, edited: EditableCollection
+    ) -> None:
+        versions = [edited.version]
+        for rule in (RULE, '{"contain":"ü"}', None):
+            edited.set_rules({"c01": rule, FULL.id: rule})
+            versions.append(edited.version)
+            assert edited.rule("c01") == rule
+            assert edited.rules(["c01", "nobody", "c02"]) == {"c01": rule, "c02": None}
+            assert edited.chunks([FULL.id])[FULL.id] == replace(FULL, rule=rule)
+            assert (edited.catalogue() or edited.chunks(["c01"]))["c01"].rule == rule
+        assert len(set(versions)) == len(versions)
+
+    def test_a_rule_of_an_unknown_chunk_is_refused(self, edited: EditableCollection) -> None:
+        with pytest.raises(StoreError, match="nobody"):
+            edited.set_rules({"nobody": RULE})
+        with pytest.raises(StoreError, match="nobody"):
+            edited.rule("nobody")
+        assert edited.count() == len(CHUNKS)
+
+    def test_of_eight_who_edit_at_once_nobody_loses_an_edit(
+        self, edited: EditableCollection
+    ) -> None:
+        rules = {c.id: f'{{"contain":"{at}"}}' for at, c in enumerate(CHUNKS)}
+
+        def edit(worker: int) -> None:
+            for i in list(rules)[worker::8]:
+                edited.set_rules({i: rules[i]})
+                assert edited.chunks([i])[i].rule == rules[i]
+                assert (edited.catalogue() or edited.chunks([i]))[i].rule == rules[i]
+                assert len(edited.nearest(QUERY, 5)) == 5
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(edit, range(8)))
+        assert edited.rules(list(rules)) == rules

@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from ragfilter.models.openai_embedder import OpenAIEmbedder
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
+    from ragfilter.stores.chroma.store import Server
     from ragfilter.stores.foreign import Stores
     from ragfilter.stores.info import CollectionInfo
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.preferences import Preferences
+    from ragfilter.stores.qdrant import QdrantPlace
     from ragfilter.stores.runs import Runs
     from ragfilter.stores.workspace import StoredCollection
 
@@ -350,9 +352,13 @@ class Workbench:
 def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
     """Open the workspace of a deployment; `kind` tells others what has it open. Raises as
     `Workbench.open` does."""
-    server = None
-    if deployment.chroma_url and not deployment.address:
-        from ragfilter.stores.chroma.connection import Server
+    server: Server | QdrantPlace | None = None
+    if deployment.qdrant_url and not deployment.address:
+        from ragfilter.stores.qdrant import QdrantPlace
+
+        server = QdrantPlace(deployment.qdrant_url, deployment.qdrant_key.get_secret_value())
+    elif deployment.chroma_url and not deployment.address:
+        from ragfilter.stores.chroma.store import Server
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
     return Workspace.open(

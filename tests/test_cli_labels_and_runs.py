@@ -365,6 +365,25 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert "ragfilter runs list" in run.refused(f"runs show {a}")
 
 
+def test_questions_of_traces_become_a_query_set_with_what_was_retrieved(
+    cli: Cli, tmp_path: Path
+) -> None:
+    documents = [
+        {"document.id": "cat-1"}, {"document.content": CHUNKS["boat-0"]}, {"document.id": "gone"}
+    ]  # fmt: skip
+    span = {"input.value": "a cat in a boat", "retrieval.documents": documents}
+    traces = write(tmp_path / "traced.jsonl", {"attributes": span})
+    told = cli("runs import", traces)
+    assert told == "small: query set traced with 1 query, 2 recorded hits\n"
+    assert "1 hit not in the collection" in cli.err
+    assert cli.json("labels list")["sets"]["traced"] == 1
+    assert "--replace" in cli.refused(
+        "runs import",
+        write(tmp_path / "traced.jsonl", {"attributes": {**span, "input.value": "x"}}),
+    )
+    cli("labels remove traced")
+
+
 def test_a_run_whose_set_or_collection_is_gone_can_be_read(
     run: Cli, cli: Cli, files: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

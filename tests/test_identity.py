@@ -52,7 +52,8 @@ from ragfilter.publish.reports import ReportOrigin
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.metadata import admission, can_push
 from ragfilter.ui.inspect.reference_graph import Known

@@ -21,7 +21,7 @@ from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import index as indexing
-from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace

@@ -17,8 +17,7 @@ from waiting import PATIENT_S
 from ragfilter.cli import main
 from ragfilter.errors import InputError, RagfilterError, StoreError, StoreUnavailable
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.connection import Server
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma.store import Server
 from ragfilter.text.urls import UNSHOWN, shown
 from ragfilter.workbench import Workbench
 
@@ -186,7 +185,7 @@ def test_user_and_password_are_sent_as_basic_authentication() -> None:
         Guarded.asked.clear()
         url = f"http://user:{IN_A_URL}@127.0.0.1:{port}/chroma/"
         with pytest.raises(StoreUnavailable) as refused:
-            ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+            Server(url, timeout_s=PATIENT_S).open()
         server.shutdown()
     check(*words(refused.value))
     assert f"http://127.0.0.1:{port}/chroma" in refused.value.message
@@ -197,6 +196,6 @@ def test_user_and_password_are_sent_as_basic_authentication() -> None:
 @pytest.mark.parametrize("tail", ["?token=s3cr", "#s3cr", "/?token=s3cr#x"])
 def test_a_query_that_chroma_would_ignore_is_refused(tail: str) -> None:
     with pytest.raises(InputError, match="has a query or a fragment") as refused:
-        ChromaStore.server(Server(f"http://{DEAD}{tail}"))
+        Server(f"http://{DEAD}{tail}").open()
     check(*words(refused.value))
     assert refused.value.remedy

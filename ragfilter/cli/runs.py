@@ -5,13 +5,14 @@ Source: docs/design.md#evaluate.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, refuse_beside
+from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, Place, refuse_beside
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted
 
@@ -63,6 +64,42 @@ def list_(
         output.emit(table(names, rows))
 
 
+@command(runs, "import")
+def import_(
+    place: Place,
+    traces: Annotated[Path, typer.Argument(help="JSON lines: OTLP, or spans from Phoenix.")],
+    name: Annotated[str, "Name of the query set; by default that of the file."] = "",
+    replace: Annotated[bool, "Replace a set of this name."] = False,
+    as_json: Json = False,
+) -> None:
+    """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
+    under other settings."""
+    from ragfilter.evaluate import query_sets
+    from ragfilter.evaluate.recordings import matched, read_traces
+    from ragfilter.text.titles import query_id
+
+    found = read_traces(traces)
+    with place.open("runs") as bench:
+        store = bench.collection(place.collection)
+        chunks = store.chunks([*store.entries()]).values()
+        texts = {chunk.text.strip(): chunk.id for chunk in chunks}
+        hits = {query: matched(documents, texts) for query, documents in found.items()}
+        query_sets.import_set(
+            bench.labels, place.collection, name or traces.stem,
+            {query_id(query): query for query in found}, (), (), who="", replace=replace,
+            otherwise="Choose another --name, or replace it with --replace.",
+        )  # fmt: skip
+        bench.labels.record(place.collection, {query: ids for query, ids in hits.items() if ids})
+    total, known = sum(map(len, found.values())), sum(map(len, hits.values()))
+    document = {"set": name or traces.stem, "queries": len(found), "hits": known,
+                "unknown_hits": total - known}  # fmt: skip
+    if known < total:
+        output.warn(f"{counted(total - known, 'hit')} not in the collection, by id or text.")
+    counts = f"{counted(len(found), 'query')}, {counted(known, 'recorded hit')}"
+    text = f"{place.collection}: query set {document['set']} with {counts}\n"
+    output.show(document, text, as_json=as_json)
+
+
 @command(runs)
 def show(
     run: RunId,
@@ -76,11 +113,10 @@ def show(
         ),
     ] = None,
     only: Annotated[
-        str | None,
+        Literal["failures", "changed", "highlights"] | None,
         typer.Option(
-            metavar="KIND",
-            help="Show only these queries: failures (a lower F1 than unfiltered, or nothing "
-            "relevant), changed, or highlights (a gain of 0.2 or more without losing recall).",
+            help="Show only failures (a lower F1 than unfiltered, or nothing relevant), changed "
+            "queries, or highlights (a gain of 0.2 or more without losing recall).",
         ),
     ] = None,
     intervals: Annotated[bool, "Show the 95% interval of every measure."] = False,
@@ -96,7 +132,6 @@ def show(
         refuse_beside("--against", only=only, intervals=intervals)
     if only is not None and not as_json:
         refuse_beside("--only", intervals=intervals)
-    kind = None if only is None else frame.read_kind(only)
     with access.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)
         if against is not None:
@@ -104,12 +139,12 @@ def show(
             document, text = _compared(compare(other, measured, bench))
         else:
             document, text = shown(measured, bench, intervals=intervals)
-    if kind is not None:
-        queries = frame.of_kind(measured.questions, kind)
+    if only is not None:
+        queries = frame.of_kind(measured.questions, only)
         figures = {each["id"]: each for each in document["per_query"]}
         document |= {"per_query": [figures[i] for i in queries["id"]]}
         text = (
-            f"No query is among the {kind}.\n" if queries.empty else results.questions_text(queries)
+            f"No query is among the {only}.\n" if queries.empty else results.questions_text(queries)
         )
     output.emit(document if as_json else text)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
 from math import ceil
+from typing import Any
 
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, User
@@ -127,6 +128,34 @@ class Backends:
     def incomplete(self) -> str:
         """Why the collection may lack chunks; empty if it is complete, or does not say."""
         return getattr(self.collection, "incomplete", "")
+
+
+class Part:
+    """A collection as if it held only some of its chunks."""
+
+    def __init__(self, whole: Collection, ids: Sequence[str]) -> None:
+        self._whole, self._ids = whole, dict.fromkeys(ids)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def snapshot(self) -> Part:
+        return self
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> Pairs:
+        among = list(self._ids) if ids is None else [i for i in ids if i in self._ids]
+        return self._whole.nearest(vector, n, ids=among, where=where)
+
+    def catalogue(self) -> Mapping[str, Chunk] | None:
+        known = self._whole.catalogue()
+        return known and {i: known[i] for i in self._ids if i in known}
 
 
 @lru_cache(maxsize=64)

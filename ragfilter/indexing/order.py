@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragfilter.errors import CollectionMissing, InputError, RagfilterError
 from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.model import Chunk
-from ragfilter.protocols import Progress
+from ragfilter.protocols import Embedder, Progress
 from ragfilter.stores.report import IndexReport
 from ragfilter.workbench import Workbench
 
@@ -49,6 +49,8 @@ class Order:
     overlap: int = 0
     headings: bool = True
     columns: dict[str, str] = field(default_factory=dict)
+    ray: str = ""
+    """Address of the Ray cluster that embeds; empty embeds here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +137,13 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             refused.append(Refusal(error.message, error.remedy))
             watch.refused(refused[-1])
 
-    embedder = (
+    embedder: Embedder = (
         bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
     )
+    if order.ray:
+        from ragfilter.indexing.ray_cluster import RayEmbedder
+
+        embedder = RayEmbedder(embedder.name, order.ray)
     reading = ReadOptions(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )

@@ -46,6 +46,12 @@ class Deployment(BaseModel):
     chroma_timeout_s: float = Field(
         10.0, gt=0, description="Timeout of one call to that server, in seconds."
     )
+    qdrant_url: str = Field(
+        "",
+        repr=False,
+        description="URL of a Qdrant server, or a folder for few chunks.",
+    )
+    qdrant_key: SecretStr = Field(SecretStr(""), description="API key of that server.")
     database_url: str = Field(
         "",
         repr=False,

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ragfilter.errors import StoreError
-from ragfilter.protocols import Vectors
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors, Where
 
 
 class ChunkedCollection(ABC):
@@ -20,6 +21,25 @@ class ChunkedCollection(ABC):
     @property
     def name(self) -> str:
         return self._name
+
+    @abstractmethod
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
+
+        `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
+        has the wrong dimension.
+        """
+
+    @abstractmethod
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        """The whole chunks with these ids; unknown ids are left out."""
 
     @abstractmethod
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
@@ -51,15 +71,21 @@ class ChunkedCollection(ABC):
                 )
 
 
-def query_vector(vector: Vectors) -> Vectors:
+def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
     """A question's vector, of shape (dimension,) or (1, dimension), as one of shape (dimension,).
-    Raises StoreError if it is not finite: a store would answer it with arbitrary chunks."""
+    Raises StoreError if it is not finite, which a store would answer with arbitrary chunks, or has
+    not the `dimension`, if that is known."""
     query = np.asarray(vector, dtype=np.float32)
     query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
     if query.ndim != 1 or not np.isfinite(query).all():
         raise StoreError(
             "The embedding model returned an invalid vector (NaN or infinity).",
             remedy="Rephrase the question, or check the embedding model.",
+        )
+    if dimension and len(query) != dimension:
+        raise StoreError(
+            f"The question's vector has {len(query)} dimensions, those of the chunks {dimension}.",
+            remedy="Check that the collection was indexed with the embedding model now in use.",
         )
     return query
 

@@ -27,8 +27,8 @@ from ragfilter.basics.text_files import TextFiles
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.settings.deployment import is_address
-from ragfilter.stores.chroma.connection import Server
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaStore, Server
 from ragfilter.stores.info import CollectionInfo
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.numbers import chunks
@@ -142,7 +142,7 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
 
         return TableStore(own if folder == OWN_DATABASE and own else folder)
     if folder.startswith(SERVERS):
-        return ChromaStore.server(Server(folder, timeout_s=SERVER_S))
+        return Server(folder, timeout_s=SERVER_S).open()
     path = Path(resolved(folder))
     # Chroma would create a new store there.
     if kind(path / DATABASE) != "file":

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
 from ragfilter.ingest.records import Record
@@ -36,7 +36,7 @@ from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace, lock_file, taken
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.store import ChromaStore
+    from ragfilter.stores.marked import MarkedStore
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 64
@@ -67,7 +67,7 @@ def index(
     prints = {i: record.fingerprint for i, record in given.items()}
     path = workspace.copy_path(name)
     with only_one(workspace, name):
-        store = workspace.chroma()
+        store = workspace.marked()
         store.check_ours(name)
         old = None if reset else copies.read_summary(path)
         if not reset:
@@ -117,7 +117,7 @@ def rebuild(
     check_name(name)
     path = workspace.copy_path(name)
     with only_one(workspace, name), _beyond_repair(workspace):
-        store = workspace.chroma()
+        store = workspace.marked()
         store.check_ours(name)
         summary = copies.read_summary(path)
         if summary is None:
@@ -227,7 +227,7 @@ def only_one(workspace: Workspace, name: str) -> Iterator[None]:
 
 
 def _check_target(
-    store: ChromaStore, name: str, old: copies.CopySummary | None, embedder: Embedder
+    store: MarkedStore[Any], name: str, old: copies.CopySummary | None, embedder: Embedder
 ) -> None:
     check_embedder(name, old.embedder if old else "", embedder.name)
     try:
@@ -242,7 +242,7 @@ def _check_target(
         )
 
 
-def _is_whole(store: ChromaStore, name: str, copy: copies.CopySummary) -> bool:
+def _is_whole(store: MarkedStore[Any], name: str, copy: copies.CopySummary) -> bool:
     """Whether the collection holds what the copy holds, and all of it can be found."""
     try:
         collection = store.collection(name)
@@ -255,7 +255,7 @@ def _is_whole(store: ChromaStore, name: str, copy: copies.CopySummary) -> bool:
         return False
 
 
-def _withhold(store: ChromaStore, name: str, path: Path, given: Mapping[str, Record]) -> None:
+def _withhold(store: MarkedStore[Any], name: str, path: Path, given: Mapping[str, Record]) -> None:
     """If `given` changes who may see a chunk, make sure that neither the collection nor one
     restored from the copy returns it under the old clearance."""
     copies.change_clearances(path, bars_of(given))
@@ -291,11 +291,13 @@ def embed(
     save: Callable[[Sequence[str], Vectors], None],
     steps: Steps,
 ) -> dict[str, Vectors]:
-    """The vectors of these texts by their keys; every part is saved before the next."""
+    """The vectors of these texts by their keys; every part is saved before the next. An embedder
+    may say how many it embeds `at_once`."""
     vectors: dict[str, Vectors] = {}
     steps.add(0)
-    for start in range(0, len(texts), EMBED_PART):
-        part = texts[start : start + EMBED_PART]
+    size = getattr(embedder, "at_once", EMBED_PART)
+    for start in range(0, len(texts), size):
+        part = texts[start : start + size]
         keys = [copies.text_key(text) for text in part]
         made = embedder.embed(part)
         save(keys, made)
@@ -305,7 +307,7 @@ def embed(
 
 
 def _fill(
-    store: ChromaStore,
+    store: MarkedStore[Any],
     name: str,
     rows: Mapping[str, StoredRow],
     changed: Collection[str],

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from json import dumps, loads
 from typing import Any, Literal
 
 from ragfilter.basics import database
@@ -56,6 +57,7 @@ _places = database.table(
     score=WHOLE,
 )
 _asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
+_recorded = database.table("recorded_hits", collection=TEXT, query=TEXT, chunk_ids=TEXT)
 _unrecorded = sa.Table(
     "collections_without_history",
     sa.MetaData(),
@@ -65,6 +67,7 @@ _INDEXES = (
     sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id),
     sa.Index("label_places_of_label", _places.c.label),
     sa.Index("query_sets_of_collection", _sets.c.collection, _sets.c.name, _sets.c.id),
+    sa.Index("recorded_in_collection", _recorded.c.collection),
     sa.Index("asked_in_collection", _asked.c.collection, _asked.c.text),
 )
 
@@ -116,7 +119,7 @@ class LabelBook(database.Book):
 
     what = "labels"
     called = "The book of labels"
-    tables = (_labels, _sets, _asked, _unrecorded, _places)
+    tables = (_labels, _sets, _asked, _recorded, _unrecorded, _places)
     indexes = _INDEXES
 
     def mark(
@@ -311,6 +314,21 @@ class LabelBook(database.Book):
         rows = sa.select(_sets.c.query_id, _sets.c.text).where(*_named(collection, name))
         return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}
 
+    def record(self, collection: str, hits: Mapping[str, Sequence[str]]) -> None:
+        """Store which chunks a trace says were retrieved for questions, in place of earlier
+        ones."""
+        with self._writing() as connection:
+            for query, ids in hits.items():
+                row = {"collection": collection, "query": _plain(query)}
+                connection.execute(_recorded.delete().where(*_recording(collection, query)))
+                connection.execute(_recorded.insert().values(**row, chunk_ids=dumps(list(ids))))
+
+    def recorded(self, collection: str, query: str) -> tuple[str, ...]:
+        """The chunks that a trace says were retrieved for a question; empty without one."""
+        mine = _recording(collection, query)
+        found = self._read(sa.select(_recorded.c.chunk_ids).where(*mine))
+        return tuple(loads(found[0][0])) if found else ()
+
     def remember(self, collection: str, question: str) -> None:
         """Add an asked question to the history, without duplicates, unless the collection's history
         is off. Only the last thousand are kept."""
@@ -392,6 +410,10 @@ def conflicts(labels: Iterable[Label]) -> tuple[tuple[Label, ...], ...]:
 
 def _named(collection: str, name: str) -> tuple[sa.ColumnElement[bool], ...]:
     return (_sets.c.collection == collection, _sets.c.name == name)
+
+
+def _recording(collection: str, query: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return _recorded.c.collection == collection, _recorded.c.query == _plain(query)
 
 
 def _plain(text: str) -> str:

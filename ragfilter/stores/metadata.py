@@ -60,11 +60,13 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
     return metadata
 
 
-def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chunk:
+def to_chunk(
+    chunk_id: str, metadata: Metadata | None, text: str | None, *, ours: bool = False
+) -> Chunk:
     """The whole chunk of a stored row, with defaults for what the metadata lacks."""
     row = metadata or {}
     return replace(
-        to_entry(chunk_id, row),
+        to_entry(chunk_id, row, ours=ours),
         text=whole(text or ""),
         page=_page(row.get("page")),
         loaded=True,
@@ -72,17 +74,20 @@ def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chun
     )
 
 
-def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
-    """The chunk as a catalogue entry: without text, `loaded` False."""
+def to_entry(chunk_id: str, metadata: Metadata | None, *, ours: bool = False) -> Chunk:
+    """The chunk as a catalogue entry: without text, `loaded` False. What a collection of `ours`
+    lacks is damage, and hides the chunk; elsewhere it is for everybody."""
     row = metadata or {}
-    department, department_readable = _department(row.get("department"))
+    department, readable = _department(row.get("department"))
+    if ours and not ("clearance" in row and "department" in row):
+        readable = False
     return Chunk(
         id=chunk_id,
         title=_text(row.get("title")),
         type=_text(row.get("type")),
         source=_text(row.get("source")),
         refs=references(row.get("refs")),
-        clearance=readable_level(row.get("clearance", 0)) if department_readable else None,
+        clearance=readable_level(row.get("clearance", 0)) if readable else None,
         department=department,
         rule=_rule(row.get(RULE_KEY)),
         loaded=False,

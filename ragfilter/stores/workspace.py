@@ -15,8 +15,9 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
 
 Threads of one process (Streamlit sessions are threads) share one open workspace: opening the same
 folder again gives the same object, and it is closed when it was closed as often as it was opened.
-With a Chroma server nothing here needs one owner, so the folder is not locked. A workspace at an
-address (``postgresql://…``) is in that database; its folder holds uploads and copies of settings.
+With a server of vectors nothing here needs one owner, so the folder is not locked. A workspace at
+an address (``postgresql://…``) is in that database; its folder holds uploads and copies of
+settings.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import threading
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ragfilter.basics.extras import extra
 from ragfilter.basics.text_files import TextFiles
@@ -38,15 +39,16 @@ with extra("chroma"):
     from filelock import BaseFileLock, FileLock, Timeout
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.connection import Server
-    from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+    from ragfilter.stores.chroma.store import Server
     from ragfilter.stores.copies import CopySummary
+    from ragfilter.stores.marked import MarkedCollection, MarkedStore
     from ragfilter.stores.postgres.collection import PgCollection
     from ragfilter.stores.postgres.store import PgStore
     from ragfilter.stores.postgres.tables import TableCollection
+    from ragfilter.stores.qdrant import QdrantPlace
 
-    Store: TypeAlias = ChromaStore | PgStore
-    StoredCollection: TypeAlias = ChromaCollection | PgCollection | TableCollection
+    Store: TypeAlias = MarkedStore[Any] | PgStore
+    StoredCollection: TypeAlias = MarkedCollection | PgCollection | TableCollection
 
 # One per process, like the lock: Chroma also has one system per folder and process.
 _open: dict[Path, Workspace] = {}
@@ -60,7 +62,7 @@ class Workspace:
         self,
         path: Path,
         *,
-        server: Server | None,
+        server: Server | QdrantPlace | None,
         database_url: str,
         catalogue_limit: float,
         address: str = "",
@@ -81,7 +83,7 @@ class Workspace:
         path: str | os.PathLike[str],
         *,
         kind: str = "ragfilter",
-        server: Server | None = None,
+        server: Server | QdrantPlace | None = None,
         database_url: str = "",
         catalogue_limit: float = inf,
         address: str = "",
@@ -89,7 +91,8 @@ class Workspace:
         """Open the folder at `path`, which is created if it is missing.
 
         `kind` tells other processes what holds it ("app", "index"). With `server`, the vectors are
-        on that server and the folder is not locked; with `address`, everything is in that database.
+        there, and with one that others share, the folder is not locked; with `address`, everything
+        is in that database.
         Searches use no catalogue for collections with more chunks than `catalogue_limit`. Raises
         WorkspaceLocked, and InputError if `path` is unusable.
         """
@@ -118,15 +121,15 @@ class Workspace:
     @property
     def shared(self) -> bool:
         """Whether other processes may have it open too."""
-        return bool(self.address) or self.server is not None
+        return bool(self.address) or (self.server is not None and self.server.shared)
 
     def pg(self) -> PgStore | None:
         """The store of a workspace at an address; None for a folder. Raises StoreError."""
         return cast("PgStore", self.store()) if self.address else None
 
-    def chroma(self) -> ChromaStore:
+    def marked(self) -> MarkedStore[Any]:
         """The store of any other workspace. Raises StoreError."""
-        return cast("ChromaStore", self.store())
+        return cast("MarkedStore[Any]", self.store())
 
     @property
     def chroma_dir(self) -> Path:
@@ -193,10 +196,10 @@ class Workspace:
             from ragfilter.stores.postgres.store import PgStore
 
             return PgStore(self.address)
+        if self.server is not None:
+            return self.server.open()
         from ragfilter.stores.chroma.store import ChromaStore
 
-        if self.server is not None:
-            return ChromaStore.server(self.server)
         return ChromaStore.folder(self.chroma_dir)
 
     def _own(self, kind: str) -> None:

@@ -101,3 +101,14 @@ def test_undo_says_so_if_the_label_belongs_to_another_question(page: Any) -> Non
     assert labels() == {}
     assert page.session.chunk == opened
     assert [f"Undone: the last label for “{QUESTION}” in demo."] == [t.value for t in page.at.toast]
+
+
+def test_a_question_of_a_trace_is_filtered_over_what_was_recorded(page: Any) -> None:
+    assert "open-recorded" not in page.buttons
+    first, *_, last = page.ids
+    book = resources.open_resources().bench.labels
+    book.record("demo", {QUESTION: [last, first, "gone"]})
+    page.ask(QUESTION).press("open-recorded")
+    assert page.ids == [first, last]
+    assert page.link["open"] == "evidence,recorded"
+    assert len(page.press("open-recorded").ids) > 2

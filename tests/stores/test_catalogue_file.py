@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ragfilter.model import Chunk
-from ragfilter.stores.chroma import catalogue_file
-from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores import catalogue_file
+from ragfilter.stores.catalogue_file import read_catalogue, write_catalogue
+from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 CHUNKS = {
@@ -91,7 +92,7 @@ def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
     def read(self: ChromaCollection) -> None:
         raise AssertionError("every entry is read from the store")
 
-    monkeypatch.setattr(ChromaCollection, "_read_catalogue", read)
+    monkeypatch.setattr(ChromaCollection, "_read", read)
     again = ChromaStore.folder(tmp_path / "chroma")
     assert dict(again.collection("rules").catalogue()) == edited
     assert edited["a"].rule == '{"contain":"y"}'

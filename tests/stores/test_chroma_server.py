@@ -19,10 +19,8 @@ import pytest
 from waiting import PATIENT_S, PROCESS_S, SILENT_S, ends_after
 
 from ragfilter.errors import InputError, StoreError, StoreUnavailable
-from ragfilter.model import Chunk, User
-from ragfilter.protocols import Where
-from ragfilter.stores.chroma.connection import Server
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.model import Chunk
+from ragfilter.stores.chroma.store import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 
@@ -70,14 +68,14 @@ def connect() -> Iterator[Callable[[str], ChromaStore]]:
     with contextlib.ExitStack() as closing:
 
         def connect_(url: str) -> ChromaStore:
-            store = ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+            store = Server(url, timeout_s=PATIENT_S).open()
             closing.callback(store.close)
             return store
 
         yield connect_
 
 
-def test_a_real_server_does_all_that_the_folder_does(
+def test_writes_of_a_second_client_are_seen(
     tmp_path: Path, connect: Callable[[str], ChromaStore]
 ) -> None:
     with chroma_run(tmp_path / "server") as (url, _):
@@ -86,14 +84,7 @@ def test_a_real_server_does_all_that_the_folder_does(
         collection.write(
             [StoredRow(Chunk("a", "text a"), RIGHT), StoredRow(Chunk("b", clearance=2), UP)]
         )
-        assert collection.nearest(RIGHT, 9) == [("a", 0.0), ("b", 2.0)]
-        assert collection.nearest(RIGHT, 9, ids=["b", "nobody"]) == [("b", 2.0)]
-        assert collection.nearest(RIGHT, 9, where=Where(User(1))) == [("a", 0.0)]
-        assert collection.chunks(["a", "nobody"]) == {"a": Chunk("a", "text a")}
-        with pytest.raises(StoreError, match="dimension"):
-            collection.nearest(np.ones(3, dtype=np.float32), 1)
-
-        # Writes of a second client are seen, because versions are asked of the server.
+        # Versions are asked of the server.
         other = connect(url).collection("demo")
         collection.catalogue()
         before = collection.version
@@ -123,7 +114,7 @@ def test_two_processes_share_a_workspace_through_a_server(tmp_path: Path) -> Non
     with chroma_run(tmp_path / "server") as (url, _):
         program = (
             "import sys; from ragfilter.stores.workspace import Workspace;"
-            "from ragfilter.stores.chroma.connection import Server;"
+            "from ragfilter.stores.chroma.store import Server;"
             "w = Workspace.open(sys.argv[1], server=Server(sys.argv[2]));"
             "print([i.name for i in w.store().collections()])"
         )
@@ -137,7 +128,7 @@ def test_two_processes_share_a_workspace_through_a_server(tmp_path: Path) -> Non
 def test_a_dead_server_is_told_at_once() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(StoreUnavailable, match=url) as error:
-        ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+        Server(url, timeout_s=PATIENT_S).open()
     assert error.value.remedy
 
 
@@ -147,7 +138,7 @@ def test_a_server_that_never_answers_is_given_up() -> None:
         deaf.listen()
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         with ends_after(0.5), pytest.raises(StoreUnavailable, match="in time"):
-            ChromaStore.server(Server(url, timeout_s=0.5))
+            Server(url, timeout_s=0.5).open()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -190,12 +181,12 @@ def serve(name: str) -> Iterator[str]:
 def test_a_server_that_hangs_after_the_heartbeat_is_given_up() -> None:
     late = pytest.raises(StoreUnavailable, match="in time")
     with serve("hang") as url, ends_after(0.5), late:
-        ChromaStore.server(Server(url, timeout_s=0.5))
+        Server(url, timeout_s=0.5).open()
 
 
 def test_a_web_server_that_is_not_chroma_is_told() -> None:
     with serve("page") as url, pytest.raises(StoreUnavailable, match="404"):
-        ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+        Server(url, timeout_s=PATIENT_S).open()
 
 
 def test_a_server_that_goes_deaf_later_is_given_up(
@@ -223,5 +214,5 @@ def test_a_server_that_goes_deaf_later_is_given_up(
 )
 def test_what_is_not_the_url_of_a_server(url: str) -> None:
     with pytest.raises(InputError) as error:
-        ChromaStore.server(Server(url))
+        Server(url).open()
     assert "http://127.0.0.1:8000" in error.value.remedy

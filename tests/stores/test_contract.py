@@ -1,75 +1,256 @@
-"""The contract of `ragfilter.testing`, run by our own store in each of its forms."""
+"""The contract of `ragfilter.testing`, run by every store of ours in each of its forms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import json
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import pytest
+from qdrant_client import models
+from test_chroma_server import chroma_run
+from test_postgres import another
+from waiting import PATIENT_S
 
-from ragfilter.protocols import Collection
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors
 from ragfilter.stores import metadata
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma.store import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.marked import MarkedStore
 from ragfilter.stores.metadata import to_metadata
-from ragfilter.testing import CHUNKS, VECTORS, CollectionTests, MemoryCollection
+from ragfilter.stores.postgres import collection as collections
+from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import store as stores
+from ragfilter.stores.postgres.schema import chunks_of
+from ragfilter.stores.postgres.store import PgStore
+from ragfilter.stores.postgres.tables import TableStore
+from ragfilter.stores.qdrant import QdrantPlace, QdrantStore
+from ragfilter.testing import CHUNKS, CollectionTests, Make, MemoryCollection, RuleStoreTests
+
+names = (f"collection-{number}" for number in count())
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
-    store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
-    rows = [StoredRow(chunk, vector) for chunk, vector in zip(CHUNKS, VECTORS, strict=True)]
-    store.create("ours", embedder="given").write(rows)
-    raw = store.client.create_collection("foreign", embedding_function=None)
-    metadatas: list[Any] = [to_metadata(chunk) for chunk in CHUNKS]
-    raw.add(
-        ids=[chunk.id for chunk in CHUNKS],
-        embeddings=VECTORS,
-        documents=[chunk.text for chunk in CHUNKS],
-        metadatas=metadatas,
-    )
-    yield store
-    store.close()
+def stored(chunks: Sequence[Chunk], vectors: Vectors) -> list[StoredRow]:
+    return [StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
+
+
+def filled(store: MarkedStore[Any], chunks: Sequence[Chunk], vectors: Vectors) -> Any:
+    collection = store.create(next(names), embedder="given")
+    collection.write(stored(chunks, vectors))
+    collection.mark_content("x")
+    return collection
 
 
 class TestInMemory(CollectionTests):
-    @pytest.fixture
-    def collection(self) -> Collection:
-        return MemoryCollection(CHUNKS, VECTORS)
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls) -> Make:
+        return MemoryCollection
 
 
-class TestChroma(CollectionTests):
-    @pytest.fixture(params=["ours", "foreign"])
-    def collection(self, store: ChromaStore, request: pytest.FixtureRequest) -> Collection:
-        return store.collection(request.param)
+class TestChroma(RuleStoreTests):
+    damages = (
+        {"clearance": "top"}, {"clearance": "1"}, {"clearance": -1}, {"clearance": 1.5},
+        {"clearance": True}, {"clearance": None}, {"department": None},
+    )  # fmt: skip
+
+    def damage(self, collection: Any, how: Any) -> None:
+        ids = [chunk.id for chunk in CHUNKS]
+        collection.raw().update(ids=ids, metadatas=[how] * len(ids))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def store(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
+        store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
+        yield store
+        store.close()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, store: ChromaStore) -> Make:
+        return lambda chunks, vectors: filled(store, chunks, vectors)
 
 
-class TestChromaWithoutConditions(CollectionTests):
+class TestForeignChroma(TestChroma):
+    damages = TestChroma.damages[:-2]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, store: ChromaStore) -> Make:
+        def make(chunks: Sequence[Chunk], vectors: Vectors) -> Any:
+            raw = store.client.create_collection(next(names), embedding_function=None)
+            metadatas: list[Any] = [to_metadata(chunk) for chunk in chunks]
+            texts = [chunk.text for chunk in chunks]
+            ids = [chunk.id for chunk in chunks]
+            raw.add(ids=ids, embeddings=vectors, documents=texts, metadatas=metadatas)
+            return store.collection(raw.name)
+
+        store.writable = lambda name: True
+        return make
+
+
+class TestChromaWithoutConditions(TestChroma):
     """Files are resolved to ids instead."""
 
-    @pytest.fixture
-    def collection(self, store: ChromaStore, monkeypatch: pytest.MonkeyPatch) -> Collection:
-        monkeypatch.setattr(metadata, "FEW_SOURCES", 0)
-        return store.collection("ours")
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def without(cls) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(metadata, "FEW_SOURCES", 0)
+            yield
 
 
-class TestLargeChroma(CollectionTests):
+class TestLargeChroma(TestChroma):
     """Too large for a catalogue."""
 
-    @pytest.fixture
-    def collection(self, store: ChromaStore, monkeypatch: pytest.MonkeyPatch) -> Collection:
-        monkeypatch.setattr(store, "catalogue_limit", 3)
-        return store.collection("ours")
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, store: ChromaStore) -> Make:
+        store.catalogue_limit = 3
+        return lambda chunks, vectors: filled(store, chunks, vectors)
 
 
-class TestReopenedChroma(CollectionTests):
-    @pytest.fixture
-    def collection(self, tmp_path: Path) -> Iterator[Collection]:
-        rows = [StoredRow(chunk, vector) for chunk, vector in zip(CHUNKS, VECTORS, strict=True)]
-        first = ChromaStore.folder(tmp_path)
-        first.create("ours", embedder="given").write(rows)
-        first.close()
-        again = ChromaStore.folder(tmp_path)
-        yield again.collection("ours")
-        again.close()
+class TestReopenedChroma(TestChroma):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
+        opened: list[ChromaStore] = []
+
+        def make(chunks: Sequence[Chunk], vectors: Vectors) -> Any:
+            folder = tmp_path_factory.mktemp("chroma")
+            first = ChromaStore.folder(folder)
+            name = filled(first, chunks, vectors).name
+            first.close()
+            opened.append(ChromaStore.folder(folder))
+            return opened[-1].collection(name)
+
+        yield make
+        for store in opened:
+            store.close()
+
+
+class TestChromaServer(TestChroma):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def store(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
+        with chroma_run(tmp_path_factory.mktemp("server")) as (url, _):
+            store = Server(url, timeout_s=PATIENT_S).open()
+            yield store
+            store.close()
+
+
+class TestQdrant(TestChroma):
+    damages = (*TestChroma.damages, {"clearance": [1]}, {"department": ["", "ops"]})
+
+    def damage(self, collection: Any, how: Any) -> None:
+        with collection._store.asking() as client:
+            client.set_payload(collection.name, how, models.Filter())
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def store(cls) -> Iterator[QdrantStore]:
+        store = QdrantPlace(":memory:").open()
+        yield store
+        store.close()
+
+
+class TestLargeQdrant(TestQdrant):
+    make = TestLargeChroma.make
+
+
+class TestPostgres(RuleStoreTests):
+    damages = ("clearance = NULL", "clearance = -1", "department = NULL")
+
+    def damage(self, collection: Any, how: Any) -> None:
+        with collection._store.writing() as connection:
+            table = chunks_of(collection.registered.number)
+            connection.exec_driver_sql(f"UPDATE {table} SET {how}")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def store(cls, postgres: str) -> Iterator[PgStore]:
+        store = PgStore(another(postgres))
+        yield store
+        store.close()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, store: PgStore) -> Make:
+        def make(chunks: Sequence[Chunk], vectors: Vectors) -> Any:
+            name = next(names)
+            store.put(name, stored(chunks, vectors), embedder="given")
+            return store.collection(name)
+
+        return make
+
+
+class TestIndexedPostgres(TestPostgres):
+    """Too large for a search row by row, and for a catalogue."""
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def indexed(cls, store: PgStore) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stores, "FEW", 3)
+            patch.setattr(collections, "FEW", 3)
+            patch.setattr(store, "catalogue_limit", 3)
+            yield
+
+
+class TestTable(RuleStoreTests):
+    """A table of others, with fields in columns and in JSON."""
+
+    damages = (
+        "meta = meta || '{\"clearance\": \"top\"}'", "meta = meta || '{\"clearance\": -1}'",
+        "meta = meta || '{\"clearance\": [1]}'",
+    )  # fmt: skip
+
+    def damage(self, collection: Any, how: Any) -> None:
+        with collection._store.writing() as connection:
+            connection.exec_driver_sql(f"UPDATE {collection._table.sql} SET {how}")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def store(cls, postgres: str) -> Iterator[TableStore]:
+        store = TableStore(another(postgres))
+        store.writable = lambda name: True
+        yield store
+        store.close()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, store: TableStore) -> Make:
+        def make(chunks: Sequence[Chunk], vectors: Vectors) -> Any:
+            name = next(names).replace("-", "_")
+            given = []
+            for chunk, vector in zip(chunks, vectors, strict=True):
+                own = to_metadata(chunk)
+                given.append(
+                    (
+                        chunk.id, chunk.text, own.pop("source", ""), own.pop("department"),
+                        rows.written(vector), json.dumps(own),
+                    )
+                )  # fmt: skip
+            with store.writing() as connection:
+                connection.exec_driver_sql(
+                    f"CREATE TABLE {name} (id text PRIMARY KEY, text text, source text, "
+                    f"department text, v vector({vectors.shape[1]}), meta jsonb)"
+                )
+                connection.exec_driver_sql(f"CREATE INDEX ON {name} USING hnsw (v vector_l2_ops)")
+                connection.exec_driver_sql(
+                    f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s)", given
+                )
+            return store.opened(name, {}, "l2")
+
+        return make
+
+
+class TestIndexedTable(TestTable):
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def indexed(cls) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(collections, "FEW", 3)
+            yield

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from stores import OneVector
@@ -17,18 +17,16 @@ from ragfilter.engine.search import Backends
 from ragfilter.errors import ConflictError, StoreError, StoreUnavailable, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.protocols import Collection, Vectors, Where
+from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import copies
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.postgres import collection as collections
-from ragfilter.stores.postgres import store as stores
 from ragfilter.stores.postgres.indexing import index
 from ragfilter.stores.postgres.store import PgStore
-from ragfilter.testing import CHUNKS, QUERY, VECTORS, CollectionTests, MemoryCollection
+from ragfilter.testing import CHUNKS, QUERY, VECTORS
 from ragfilter.workbench import Workbench
 
 ROWS = [StoredRow(chunk, vector) for chunk, vector in zip(CHUNKS, VECTORS, strict=True)]
@@ -47,81 +45,18 @@ def ours(store: PgStore) -> PgStore:
     return store
 
 
-def another(postgres: str, name: str) -> str:
-    """The address of a new database, which no other test empties."""
+def another(postgres: str) -> str:
+    """The address of a new database with pgvector, which no other test empties."""
+    url = sa.make_url(postgres).set(database=f"other{uuid4().hex}")
     engine = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+        connection.execute(sa.text(f"CREATE DATABASE {url.database}"))
     engine.dispose()
-    return sa.make_url(postgres).set(database=name).render_as_string(hide_password=False)
-
-
-@pytest.fixture(scope="module")
-def filled(postgres: str) -> Iterator[PgStore]:
-    store = PgStore(another(postgres, "contract"))
-    store.put("ours", ROWS, embedder="given", reset=True)
-    yield store
-    store.close()
-
-
-class TestPostgres(CollectionTests):
-    @pytest.fixture(params=["rows", "index", "too large for a catalogue"])
-    def collection(
-        self, filled: PgStore, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-    ) -> Collection:
-        if request.param == "index":
-            monkeypatch.setattr(stores, "FEW", 3)
-            monkeypatch.setattr(collections, "FEW", 3)
-            filled.put("ours", ROWS, embedder="given", reset=True)
-        if request.param == "too large for a catalogue":
-            monkeypatch.setattr(filled, "catalogue_limit", 3)
-        return filled.collection("ours")
-
-
-@pytest.mark.parametrize("wanted", [1, 15, 300])
-@pytest.mark.parametrize(
-    "where",
-    [
-        Where(),
-        Where(User()),
-        Where(User(1, ("ops",))),
-        Where(User(2, ("rare",))),
-        Where(sources=("f1", "f2")),
-        Where(User(3), ("rare",)),
-        Where(User(100, ("ops",)), tuple(f"f{i}" for i in range(40))),
-    ],
-    ids=str,
-)
-def test_all_are_found_and_equal_to_the_exact_answer(
-    many: tuple[PgStore, MemoryCollection], where: Where, wanted: int
-) -> None:
-    store, exact = many
-    vector = np.random.default_rng(9).normal(size=8).astype(np.float32)
-    expected = [i for i, _ in exact.nearest(vector, wanted, where=where)]
-    assert [i for i, _ in store.collection("many").nearest(vector, wanted, where=where)] == expected
-
-
-@pytest.fixture(scope="module")
-def many(postgres: str) -> Iterator[tuple[PgStore, MemoryCollection]]:
-    """5,000 chunks with an index of their vectors."""
-    rng = np.random.default_rng(1)
-    vectors: Vectors = rng.normal(size=(5000, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    chunks = [
-        Chunk(
-            f"c{i}", source="rare" if i % 700 == 0 else f"f{i % 50}", clearance=i % 4,
-            department=("rare" if i % 900 == 0 else "ops") if i % 3 == 0 else None,
-        )
-        for i in range(5000)
-    ]  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stores, "FEW", 100)
-        patch.setattr(collections, "FEW", 100)
-        store = PgStore(another(postgres, "many"))
-        batch = [StoredRow(c, v) for c, v in zip(chunks, vectors, strict=True)]
-        store.put("many", batch, embedder="given", reset=True)
-        yield store, MemoryCollection(chunks, vectors)
-        store.close()
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE EXTENSION vector"))
+    engine.dispose()
+    return url.render_as_string(hide_password=False)
 
 
 @pytest.mark.parametrize(
@@ -149,20 +84,6 @@ def test_a_question_of_a_workspace_in_postgres_is_also_searched_by_words(ours: P
     pool = gather("What about 7?", settings, backends, User(1, ("5",)))
     scores = {hit.id: hit.scores["lexical"] for hit in pool.hits if "lexical" in hit.scores}
     assert {i: score.rank for i, score in scores.items()} == {"c07": 1}
-
-
-@pytest.mark.parametrize("damage", ["clearance = NULL", "clearance = -1", "department = NULL"])
-def test_a_damaged_clearance_hides_its_chunk(ours: PgStore, address: str, damage: str) -> None:
-    engine = sa.create_engine(address)
-    with engine.begin() as connection:
-        connection.execute(sa.text(f"UPDATE ragfilter_chunks_1 SET {damage}, edited = 9"))
-    engine.dispose()
-    boss = User(100, ("ops", "hr", "5"))
-    collection = ours.collection("ours")
-    assert collection.nearest(QUERY, 99, where=Where(boss)) == []
-    assert len(collection.nearest(QUERY, 99, where=Where(UNRESTRICTED))) == len(CHUNKS)
-    assert not any(boss.sees(chunk) for chunk in collection.entries().values())
-    assert not any(boss.sees(chunk) for chunk in collection.chunks(["c00", "c01"]).values())
 
 
 def test_an_edit_is_one_transaction_and_another_instance_sees_it(

@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from urllib.parse import SplitResult
 from uuid import UUID
@@ -31,7 +28,7 @@ from chromadb.errors import (
     NotFoundError,
 )
 
-from ragfilter.basics.threads import Shelf, within
+from ragfilter.basics.threads import within
 from ragfilter.errors import (
     CollectionMissing,
     InputError,
@@ -39,10 +36,9 @@ from ragfilter.errors import (
     StoreError,
     StoreUnavailable,
 )
-from ragfilter.model import Chunk
-from ragfilter.protocols import Catalogue
+from ragfilter.stores.catalogue_file import write_catalogue
 from ragfilter.stores.chroma import insides
-from ragfilter.stores.chroma.catalogue_file import write_catalogue
+from ragfilter.stores.marked import VERSION, C, MarkedStore, new_version
 from ragfilter.text.urls import basic_auth, shown, web_address
 
 DAMAGED = "If the store was changed or damaged, restore the collection from its own copy."
@@ -52,9 +48,6 @@ NO_SERVER = "Check that the Chroma server runs and that the URL is right."
 
 CLOSED = "Open the workspace again."
 
-VERSION = "ragfilter:version"
-"""The mark of a collection's version, in its metadata."""
-CHUNKS_KEPT = 5_000
 ROOM = 1 << 20
 """Bytes that a disk must accept."""
 
@@ -80,33 +73,22 @@ def open_folder(folder: Path) -> ClientAPI:
         raise _failure(what, error, str(folder), UNREADABLE) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A Chroma server. User and password in the URL are sent as basic authentication and never
-    shown. No single wait for the server takes longer than `timeout_s` seconds."""
-
-    url: str = field(repr=False)
-    timeout_s: float = 30.0
-
-
-def open_server(server: Server) -> ClientAPI:
-    """Open the client of a Chroma server.
+def open_server(address: str, timeout_s: float) -> ClientAPI:
+    """Open the client of the Chroma server at a URL.
 
     Raises InputError for an unusable URL, StoreUnavailable if nothing there answers like Chroma.
     """
-    parts = _checked(server.url)
-    url = shown(server.url)
+    parts = _checked(address)
+    url = shown(address)
     headers = dict(basic_auth(parts))
     settings = ChromaSettings(anonymized_telemetry=False)
     with guard(url):
         # This fails fast and frees its socket, which the client below, built in a thread, would
         # not.
-        httpx.get(
-            f"{url}/api/v2/heartbeat", timeout=server.timeout_s, headers=headers
-        ).raise_for_status()
+        httpx.get(f"{url}/api/v2/heartbeat", timeout=timeout_s, headers=headers).raise_for_status()
         # The whole URL as the host, so that Chroma keeps its path, which a proxy may need.
         client = within(
-            server.timeout_s,
+            timeout_s,
             lambda: chromadb.HttpClient(
                 host=url,
                 ssl=url.startswith("https://"),
@@ -114,7 +96,7 @@ def open_server(server: Server) -> ClientAPI:
                 settings=settings,
             ),
         )
-    insides.set_timeout(client, server.timeout_s)
+    insides.set_timeout(client, timeout_s)
     return client
 
 
@@ -148,35 +130,16 @@ def guard(where: str) -> Iterator[None]:
         raise _failure("Chroma failed", error, where, DAMAGED) from error
 
 
-class Connection:
-    """A Chroma client, and what is cached of its collections. Thread-safe within one process.
-    Raises StoreError."""
+class Connection(MarkedStore[C]):
+    """A Chroma client, which is opened anew after a failed write."""
 
     def __init__(self, client: ClientAPI, *, where: str, shared: bool) -> None:
-        """`where` names the store in messages. `shared`: other processes may write to it too."""
+        super().__init__(where=where, shared=shared)
         self._client = client
         self._opening = threading.Lock()
         self._writing = threading.RLock()
         self._failed: set[str] = set()
-        self.where = where
-        self.shared = shared
-        self.catalogue_limit = inf
-        """Searches use no catalogue for our own collections with more chunks than this."""
-        self.writable: Callable[[str], bool] = lambda name: False
-        """Whether a foreign collection may be changed."""
-        self.chunks: Shelf[Chunk] = Shelf(CHUNKS_KEPT)
-        """Whole chunks by version of their collection and id, since questions share many."""
-        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
-        self.counts: dict[str, tuple[str, int]] = {}
-        """By collection, with the version that they belong to."""
         self.lost: dict[UUID, frozenset[str]] = {}
-        self.looked_up: dict[str, RawCollection] = {}
-        """Chroma's own objects since the last write, if nobody else writes. Each write begins
-        another dictionary, so that what was read before it is not found after it."""
-        self.unwritten: set[str] = set()
-        """Collections whose catalogue in memory is newer than its file."""
-        self.replaced: set[str] = set()
-        """The versions of collections that this process has replaced."""
 
     @property
     def client(self) -> ClientAPI:
@@ -239,8 +202,7 @@ class Connection:
                     self.mark(name, {})
 
     def catalogue_file(self, name: str) -> Path | None:
-        """The file that stores a collection's catalogue between openings; None if others write to
-        the store too."""
+        """None if others write to the store too."""
         return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
 
     def close(self) -> None:
@@ -251,11 +213,6 @@ class Connection:
                     write_catalogue(file, *self.catalogues[name])
         finally:
             insides.close(self.client)
-
-
-def new_version() -> str:
-    """A version that no collection had before."""
-    return uuid.uuid4().hex
 
 
 def _writable(where: str) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.chunked import ChunkedCollection, query_vector
@@ -65,22 +64,10 @@ class RowCollection(ChunkedCollection):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
-
-        `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
-        has the wrong dimension.
-        """
         if n < 1:
             return []
         table, key, by, distance, admits, given, dimension, there = self.searched(ids, where)
-        query = query_vector(vector)
-        if len(query) != dimension:
-            raise StoreError(
-                f"The question's vector has {len(query)} dimensions, those of the chunks "
-                f"{dimension}.",
-                remedy="Check that the collection was indexed with the embedding model now in use.",
-            )
-        given["query"] = rows.written(query)
+        given["query"] = rows.written(query_vector(vector, dimension))
         wanted = min(n, there)
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
         if ids is None and wanted <= WIDEST_SEARCH and there > FEW:

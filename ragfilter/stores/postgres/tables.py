@@ -258,8 +258,7 @@ class TableCollection(RowCollection):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
-        The fields of what is found are read again, so that no clearance is an old one."""
+        # The fields of what is found are read again, so that no clearance is an old one.
         found = super().nearest(vector, n, ids=ids, where=where)
         if where is not None:
             admits = metadata.admission(where)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.report.story import story
+from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
@@ -128,10 +128,24 @@ def _open_more(view: View) -> None:
         args=(not now.evidence, "evidence"),
         help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
+    if view.asked.recorded:
+        only = bool(view.asked.reach.recorded)
+        st.button(
+            "Search again" if only else "Recorded hits",
+            key="open-recorded",
+            on_click=_ask_recorded,
+            args=(not only,),
+            help="Filter what a trace says was retrieved for this question, and nothing else.",
+        )
     draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     help.draw(view.resources)
+
+
+def _ask_recorded(on: bool) -> None:
+    state.session().recorded = on
+    state.renew()
 
 
 def _open_tuning(on: bool) -> None:

@@ -37,7 +37,7 @@ LEVEL, DEPARTMENTS = "level", "departments"
 """The user of the page. These are not settings, and have their own part of the link."""
 PRESENT = "present"
 """Present if the page is shown to an audience."""
-OPEN, PARTS = "open", ("tuning", "evidence", "labelling")
+OPEN, PARTS = "open", ("tuning", "evidence", "recorded", "labelling")
 """What is open of Inspect, ``open=tuning,evidence``, and of Evaluate."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
@@ -198,6 +198,7 @@ def open_session() -> None:
             present=link.present,
             tuning="tuning" in link.parts,
             evidence="evidence" in link.parts,
+            recorded="recorded" in link.parts,
             labelling="labelling" in link.parts,
             compared=dict(link.compared),
         )
@@ -224,7 +225,7 @@ def _reopen() -> None:
     session.collection = link.collection or session.collection
     session.user, session.present = link.user, link.present
     session.tuning, session.evidence = "tuning" in link.parts, "evidence" in link.parts
-    session.labelling = "labelling" in link.parts
+    session.labelling, session.recorded = "labelling" in link.parts, "recorded" in link.parts
     session.compared = dict(link.compared) or session.compared
     session.opened = {PART: "", **link.look}
     session.ignored += link.refused

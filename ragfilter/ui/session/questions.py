@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import streamlit as st
@@ -28,7 +28,8 @@ from ragfilter.engine.complete import (
 )
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, wanted_hits
-from ragfilter.errors import RagfilterError
+from ragfilter.engine.search import Part
+from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.model import PendingKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.look import html
@@ -66,7 +67,9 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
             html.draw('<i class="rf-searching"></i>')
             # Loaded first, so that loading does not count as search time.
             resources.bench.recorded_embedder(session.collection).prepare()
-            asked = ask_now(question, session.collection, settings, user, resources)
+            asked = ask_now(
+                question, session.collection, settings, user, resources, recorded=session.recorded
+            )
             pool = pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.
             scored, session.unscored = not session.unscored, False
@@ -222,12 +225,24 @@ def reach_of(settings: Settings, user: User) -> PoolReach:
 
 
 def ask_now(
-    query: str, collection: str, settings: Settings, user: User, resources: Resources
+    query: str,
+    collection: str,
+    settings: Settings,
+    user: User,
+    resources: Resources,
+    *,
+    recorded: bool = False,
 ) -> AskedQuestion:
-    """A question asked now, of the current version of the collection. Raises StoreError."""
+    """A question asked now, of the current version of the collection; with `recorded`, of what a
+    trace recorded, if it did. Raises StoreError."""
     version = resources.bench.collection(collection).version
     seen = resources.bench.version_seen(collection, user)
-    return AskedQuestion(query, collection, version, reach_of(settings, user), seen)
+    there: tuple[str, ...] = ()
+    # Questions are answered without the database, too.
+    with suppress(StoreError):
+        there = resources.bench.labels.recorded(collection, query)
+    reach = replace(reach_of(settings, user), recorded=there if recorded else ())
+    return AskedQuestion(query, collection, version, reach, seen, there)
 
 
 def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> Pool:
@@ -238,7 +253,10 @@ def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> P
         wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
                                      "retrieval.source_pattern": reach.source_pattern,
                                      "retrieval.lexical": reach.lexical})  # fmt: skip
-        pool = gather(asked.query, wide, resources.backends(asked.collection), reach.user)
+        backends = resources.backends(asked.collection)
+        if reach.recorded:
+            backends = replace(backends, collection=Part(backends.collection, reach.recorded))
+        pool = gather(asked.query, wide, backends, reach.user)
         pool = keep_pool(asked, pool, resources)
     return pool
 
@@ -256,7 +274,8 @@ def after_edit(
 ) -> AskedQuestion | None:
     """The question after an edit of rules in its collection, which had the version `before`, with
     the new rules in its pool. None if it has to be asked again. Raises StoreError."""
-    now = ask_now(asked.query, asked.collection, settings, user, resources)
+    only = bool(asked.reach.recorded)
+    now = ask_now(asked.query, asked.collection, settings, user, resources, recorded=only)
     pool = resources.pools.get(asked)
     if pool is None or (asked.version, asked.reach) != (before, now.reach):
         return None

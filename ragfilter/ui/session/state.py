@@ -65,18 +65,21 @@ class PoolReach:
     user: User
     source_pattern: str = ""
     lexical: bool = False
+    recorded: tuple[str, ...] = ()
+    """The only chunks that were searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """A question that was asked, how far it reached, and the collection with its version, also as
-    its user sees it."""
+    its user sees it; `recorded` are the chunks that a trace says were retrieved for it."""
 
     query: str
     collection: str
     version: str
     reach: PoolReach
     seen: str = field(default="", compare=False)
+    recorded: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +159,8 @@ class Session:
     """Whether the next run asks: what is in the box, "again" the current question, or an "example"
     that nobody has asked for."""
     asked: AskedQuestion | None = None
+    recorded: bool = False
+    """Whether questions are asked of what a trace recorded for them."""
     unscored: bool = False
     """Whether the next question leaves out local rerank scores, as its link did."""
     complete_next: bool = False

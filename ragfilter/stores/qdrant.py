@@ -1,0 +1,350 @@
+"""Qdrant as a store of collections: a server, or a folder that the client itself searches.
+
+A point is a chunk. Its payload is the chunk's flat metadata with id and text; its own id is made of
+the chunk's, since Qdrant takes no text. Vectors have unit length. Distances are squared, as
+everywhere. Qdrant checks clearance, departments and files, and what it finds is checked again,
+because a number that is no level, or a list, may meet its conditions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_OID, uuid5
+
+from ragfilter.basics.extras import extra
+from ragfilter.errors import (
+    CollectionMissing,
+    RagfilterError,
+    StoreError,
+    StoreUnavailable,
+)
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Vectors, Where
+from ragfilter.stores import metadata as rows
+from ragfilter.stores.chunked import query_vector
+from ragfilter.stores.marked import (
+    CONTENT,
+    FORMAT,
+    VERSION,
+    MarkedCollection,
+    MarkedStore,
+    new_version,
+    pages,
+)
+from ragfilter.text.urls import shown
+
+with extra("qdrant"):
+    from qdrant_client import QdrantClient, models
+    from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+if TYPE_CHECKING:
+    from ragfilter.stores.copies import StoredRow
+
+PAGE = 1_000
+SEARCHED = models.SearchParams(hnsw_ef=1000)
+"""As wide as Chroma's index is searched. A client that searches itself compares all."""
+INDEXED = {
+    "clearance": models.PayloadSchemaType.INTEGER,
+    "department": models.PayloadSchemaType.KEYWORD,
+    "source": models.PayloadSchemaType.KEYWORD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QdrantPlace:
+    """The URL of a server with its API key, or a folder. No single wait takes longer than
+    `timeout_s` seconds."""
+
+    place: str = field(repr=False)
+    key: str = field(default="", repr=False)
+    timeout_s: float = 10.0
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may use it too."""
+        return "://" in self.place
+
+    def open(self) -> QdrantStore:
+        """Open the store there. Raises InputError, StoreError."""
+        return QdrantStore(self)
+
+
+class QdrantCollection(MarkedCollection):
+    """One collection of Qdrant."""
+
+    _store: QdrantStore
+
+    def marks_of(self, raw: models.CollectionInfo) -> Mapping[str, Any]:
+        return raw.config.metadata or {}
+
+    def space_of(self, raw: models.CollectionInfo) -> Space:
+        return "l2"
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        raw = self._readable()
+        query = query_vector(vector, _dimension(raw))
+        size = n = min(n, self._count(raw)) if n > PAGE else n
+        if n < 1:
+            return []
+        admits = rows.admission(where or Where())
+        while True:
+            with self._store.asking() as client:
+                found = client.query_points(
+                    self._name, query=query, limit=size, query_filter=_condition(ids, where),
+                    with_payload=["id", "clearance", "department", "source"],
+                    search_params=SEARCHED if self._store.shared else None,
+                ).points  # fmt: skip
+            payloads = [(point.payload or {}, point.score**2) for point in found]
+            hits = [
+                (p["id"], d) for p, d in payloads if admits(rows.to_entry(p["id"], p, ours=True))
+            ]
+            if len(hits) >= n or len(found) < size:
+                return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
+            size *= 2
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        found = {
+            i: rows.to_chunk(i, p, p.pop("text"), ours=True)
+            for i, p in self._payloads(ids, text=True)
+        }
+        return {i: found[i] for i in ids if i in found}
+
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        self._readable()
+        for page in pages(ids, PAGE):
+            with self._store.asking() as client:
+                points: Any = client.retrieve(self._name, _points(page), ["id"], True)
+            yield from ((point.payload["id"], point.vector) for point in points)
+
+    def write(self, batch: Sequence[StoredRow]) -> None:
+        if not batch:
+            return
+        started = time_ns()
+        points = [
+            models.PointStruct(
+                id=_point(row.chunk.id),
+                vector=row.vector.tolist(),
+                payload={
+                    "id": row.chunk.id,
+                    "text": row.chunk.text,
+                    "source": "",
+                    "place": started + at,
+                    **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given),
+                },
+            )
+            for at, row in enumerate(batch)
+        ]
+        with self._store.changing(self._name), self._store.asking() as client:
+            raw = self.raw()
+            if not _dimension(raw):
+                self._store.make(self._name, self.marks_of(raw), len(batch[0].vector))
+            for page in pages(points, PAGE):
+                client.upsert(self._name, page)
+            self.renew()
+
+    def _count(self, raw: models.CollectionInfo) -> int:
+        with self._store.asking() as client:
+            return client.count(self._name).count
+
+    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata]]:
+        return self._payloads(ids, text=False)
+
+    def _payloads(self, ids: Sequence[str] | None, *, text: bool) -> Iterator[tuple[str, Any]]:
+        """The payload of each of these chunks that is known, or of all, in the order of writing."""
+        self._readable()
+        asked = models.PayloadSelectorExclude(exclude=[] if text else ["text"])
+        if ids is None:
+            found: Iterable[list[Any]] = self._store.scroll(self._name, asked)
+        else:
+            with self._store.asking() as client:
+                found = [
+                    client.retrieve(self._name, _points(page), asked) for page in pages(ids, PAGE)
+                ]
+        payloads = [point.payload for point in chain.from_iterable(found)]
+        for payload in sorted(payloads, key=lambda payload: payload.pop("place")):
+            yield payload.pop("id"), payload
+
+    def _put_rules(self, rules: Mapping[str, str | None]) -> None:
+        by_rule = sorted(rules, key=lambda i: rules[i] or "")
+        changes = [
+            models.SetPayloadOperation(
+                set_payload=models.SetPayload(
+                    payload={rows.RULE_KEY: rule or None}, points=_points(list(ids))
+                )
+            )
+            for rule, ids in groupby(by_rule, key=lambda i: rules[i] or "")
+        ]
+        with self._store.asking() as client:
+            client.batch_update_points(self._name, changes)
+
+
+class QdrantStore(MarkedStore[QdrantCollection]):
+    """The collections of one Qdrant that ragfilter made; no others are listed."""
+
+    kind = QdrantCollection
+
+    def __init__(self, place: QdrantPlace) -> None:
+        """Raises InputError, StoreError, StoreUnavailable."""
+        where = shown(place.place) if place.shared else str(Path(place.place).expanduser())
+        super().__init__(where=where, shared=place.shared)
+        self._changing = threading.RLock()
+        # The client that searches itself is no more than one thread at a time may use.
+        self._alone = nullcontext() if place.shared else self._changing
+        with _guard(where):
+            if place.shared:
+                self._client = QdrantClient(
+                    url=place.place, api_key=place.key or None, timeout=round(place.timeout_s),
+                    check_compatibility=False,
+                )  # fmt: skip
+            else:
+                self._client = QdrantClient(path=where, force_disable_check_same_thread=True)
+
+    @contextmanager
+    def asking(self) -> Iterator[QdrantClient]:
+        """Wrap every call of the client in this. Raises StoreError."""
+        with self._alone, _guard(self.where):
+            yield self._client
+
+    def names(self) -> list[str]:
+        with self.asking() as client:
+            found = [each.name for each in client.get_collections().collections]
+            marks = {name: client.get_collection(name).config.metadata or {} for name in found}
+        return [name for name in found if FORMAT in marks[name]]
+
+    def look_up(self, name: str) -> models.CollectionInfo:
+        with self.asking() as client:
+            return client.get_collection(name)
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[None]:
+        with self._changing:
+            try:
+                yield
+            finally:
+                self.looked_up = {}
+
+    def mark(self, name: str, values: Mapping[str, str]) -> None:
+        with self.changing(name), self.asking() as client:
+            before = self.kind(self, name).version
+            client.update_collection(name, metadata={**values, VERSION: new_version()})
+            self.replaced.add(before)
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a collection, whose points are copied. Raises CollectionMissing."""
+        collection = self.collection(name)
+        raw = collection.raw()
+        marks = dict(collection.marks_of(raw))
+        with self.changing(name), self.asking() as client:
+            # It says that it is incomplete until the end.
+            self.make(new, {**marks, CONTENT: ""}, _dimension(raw))
+            for page in self.scroll(name, True, vectors=True):
+                kept = {"id", "vector", "payload"}
+                client.upsert(new, [models.PointStruct(**p.model_dump(include=kept)) for p in page])
+            self.mark(new, {CONTENT: marks.get(CONTENT, "")})
+        self.delete(name)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def scroll(self, name: str, payload: Any, *, vectors: bool = False) -> Iterator[list[Any]]:
+        """All points of a collection, page by page."""
+        offset = None
+        while True:
+            with self.asking() as client:
+                page, offset = client.scroll(
+                    name, limit=PAGE, offset=offset, with_payload=payload, with_vectors=vectors
+                )
+            yield page
+            if offset is None:
+                return
+
+    def make(self, name: str, marks: Mapping[str, Any], dimension: int) -> None:
+        """Make an empty collection in place of one that may be there, whose vectors cannot get
+        another dimension."""
+        vectors = models.VectorParams(size=dimension, distance=models.Distance.EUCLID)
+        with self.asking() as client:
+            client.delete_collection(name)
+            client.create_collection(name, vectors if dimension else {}, metadata=dict(marks))
+            for key, kind in INDEXED.items() if self.shared else ():
+                client.create_payload_index(name, key, kind)
+
+    def _make(self, name: str, marks: dict[str, Any]) -> None:
+        self.make(name, marks, 0)
+
+    def _remove(self, name: str) -> str:
+        version = self.kind(self, name).version
+        with self.asking() as client:
+            client.delete_collection(name)
+        return version
+
+
+def _dimension(raw: models.CollectionInfo) -> int:
+    """The length of a collection's vectors; 0 until it has some."""
+    vectors = raw.config.params.vectors
+    return vectors.size if isinstance(vectors, models.VectorParams) else 0
+
+
+def _point(chunk_id: str) -> str:
+    return str(uuid5(NAMESPACE_OID, chunk_id))
+
+
+def _points(ids: Sequence[str]) -> list[Any]:
+    return [_point(i) for i in ids]
+
+
+def _condition(ids: Sequence[str] | None, where: Where | None) -> models.Filter:
+    """What Qdrant checks; a payload without the key meets no condition on it."""
+    parts: list[Any] = []
+    if ids is not None:
+        parts.append(models.HasIdCondition(has_id=_points(ids)))
+    user, sources = (where.user, where.sources) if where is not None else (None, None)
+    if user is not None and not user.unrestricted:
+        parts.append(_is("clearance", range=models.Range(gte=0, lte=user.level)))
+        parts.append(_is("department", match=models.MatchAny(any=["", *user.departments])))
+    if sources is not None:
+        parts.append(_is("source", match=models.MatchAny(any=list(sources))))
+    return models.Filter(must=parts)
+
+
+def _is(key: str, **what: Any) -> models.FieldCondition:
+    return models.FieldCondition(key=key, **what)
+
+
+@contextmanager
+def _guard(where: str) -> Iterator[None]:
+    """Turn whatever Qdrant raises inside the block into a StoreError."""
+    try:
+        yield
+    except RagfilterError:
+        raise
+    except ResponseHandlingException as error:
+        raise StoreUnavailable(
+            f"The Qdrant server at {where} cannot be reached: {error}.",
+            remedy="Check that it runs and that the URL is right.",
+        ) from error
+    except Exception as error:
+        status = error.status_code if isinstance(error, UnexpectedResponse) else None
+        if status == 404 or (isinstance(error, ValueError) and "not found" in str(error)):
+            raise CollectionMissing(
+                f"The collection is not in {where} (any more).",
+                remedy="List the collections, or index it again.",
+            ) from error
+        said = " ".join(str(error).split())[:300].rstrip(".")
+        raise StoreError(
+            f"Qdrant failed: {said}.",
+            remedy=f"Check the permissions and the disk of {where}, and its API key.",
+        ) from error

@@ -1,0 +1,87 @@
+"""Qdrant as the store of a workspace: indexed, edited, renamed, and what its failures say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_chroma_server import free_port
+from test_postgres import Counting, records
+
+from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable
+from ragfilter.model import Chunk, User
+from ragfilter.protocols import Where
+from ragfilter.stores import manage
+from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.index import index
+from ragfilter.stores.qdrant import QdrantPlace
+from ragfilter.stores.workspace import Workspace
+from ragfilter.testing import QUERY
+
+
+def test_a_workspace_keeps_its_vectors_in_a_folder_of_qdrant(tmp_path: Path) -> None:
+    place, embedder = QdrantPlace(str(tmp_path / "qdrant")), Counting()
+    with Workspace.open(tmp_path / "ws", server=place) as workspace:
+        index(records(5), name="notes", workspace=workspace, embedder=embedder)
+        notes = workspace.marked().collection("notes")
+        assert (notes.count(), notes.incomplete, list(notes.entries())[:2]) == (
+            5, "", ["c000", "c001"],
+        )  # fmt: skip
+        notes.set_rules({"c001": "{}"})
+        more = [*records(1, clearance=3), *records(6)[1:]]
+        report = index(more, name="notes", workspace=workspace, embedder=embedder)
+        assert (report.embedded, report.written, report.total) == (1, 2, 6)
+        manage.rename(workspace, "notes", "renamed")
+    with Workspace.open(tmp_path / "ws", server=place) as workspace:
+        (info,) = workspace.marked().collections()
+        assert (info.name, info.count, info.ours, info.complete) == ("renamed", 6, True, True)
+        renamed = workspace.marked().collection("renamed")
+        found = renamed.nearest(QUERY, 9, where=Where(User(2)))
+        assert [i for i, _ in found] == [f"c00{i}" for i in range(1, 6)]
+        manage.delete(workspace, "renamed")
+        assert workspace.marked().collections() == ()
+        with pytest.raises(CollectionMissing):
+            renamed.count()
+    assert not list((tmp_path / "ws").glob("chroma*"))
+
+
+def test_a_collection_of_others_is_neither_listed_nor_replaced() -> None:
+    store = QdrantPlace(":memory:").open()
+    with store.asking() as client:
+        client.create_collection("theirs", {})
+    assert store.collections() == ()
+    with pytest.raises(StoreError, match="not made by ragfilter"):
+        store.renew("theirs", embedder="given")
+    store.close()
+
+
+def test_a_collection_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragfilter.stores.qdrant.PAGE", 7)
+    store = QdrantPlace(":memory:").open()
+    chunks = [Chunk(f"c{i:02d}") for i in range(30)]
+    made = store.create("notes", embedder="given")
+    made.write(
+        [StoredRow(chunk, np.eye(30, dtype=np.float32)[i]) for i, chunk in enumerate(chunks)]
+    )
+    assert list(made.chunks([c.id for c in chunks]).values()) == chunks
+    assert list(made.entries()) == [c.id for c in chunks]
+    assert (made.vectors(["c03", "c29"]) == np.eye(30)[[3, 29]]).all()
+    assert len(made.nearest(np.eye(30)[0], 10**9)) == 30
+    store.close()
+
+
+def test_a_dead_server_is_told_with_a_remedy() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    store = QdrantPlace(url).open()
+    with pytest.raises(StoreUnavailable, match=url) as error:
+        store.collections()
+    assert error.value.remedy
+    store.close()
+
+
+def test_a_folder_that_is_open_elsewhere_is_told(tmp_path: Path) -> None:
+    store = QdrantPlace(str(tmp_path)).open()
+    with pytest.raises(StoreError, match="already accessed"):
+        QdrantPlace(str(tmp_path)).open()
+    store.close()
