@@ -291,11 +291,13 @@ def embed(
     save: Callable[[Sequence[str], Vectors], None],
     steps: Steps,
 ) -> dict[str, Vectors]:
-    """The vectors of these texts by their keys; every part is saved before the next."""
+    """The vectors of these texts by their keys; every part is saved before the next. An embedder
+    may say how many it embeds `at_once`."""
     vectors: dict[str, Vectors] = {}
     steps.add(0)
-    for start in range(0, len(texts), EMBED_PART):
-        part = texts[start : start + EMBED_PART]
+    size = getattr(embedder, "at_once", EMBED_PART)
+    for start in range(0, len(texts), size):
+        part = texts[start : start + size]
         keys = [copies.text_key(text) for text in part]
         made = embedder.embed(part)
         save(keys, made)
