@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
-    from ragfilter.evaluate.api import measure, read_labels, tune
+    from ragfilter.evaluate.api import measure, read_labels, recalibrate, tune
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
     from ragfilter.library.tracing import trace
@@ -37,6 +37,7 @@ __all__ = [
     "measure",
     "open_workspace",
     "read_labels",
+    "recalibrate",
     "trace",
     "tune",
 ]
@@ -54,6 +55,7 @@ _PLACES = {
     "measure": "evaluate.api.measure",
     "open_workspace": "library.workspace.open_workspace",
     "read_labels": "evaluate.api.read_labels",
+    "recalibrate": "evaluate.api.recalibrate",
     "trace": "library.tracing.trace",
     "tune": "evaluate.api.tune",
 }

@@ -12,14 +12,17 @@ from pathlib import Path
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate import caveats
+from ragfilter.evaluate import recalibrate as recalibrating
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.evaluation import Evaluation, score
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.query_files import read
+from ragfilter.evaluate.recalibrate import MARGIN, Recalibration
 from ragfilter.evaluate.tune import Tuning, gathering
-from ragfilter.model import PoolResult, undecided
+from ragfilter.model import Pool, PoolResult, undecided
+from ragfilter.settings.schema import Settings
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +68,40 @@ def tune(
     Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
     labelled queries or folds, if the judge is on, and with `rerank` if rerank scores are missing.
     """
+    one, labels, pools = _tunable(results, qrels, folds, rerank=rerank)
+    return tuning.tune(
+        pools, labels.qrels, one.settings, one.user, target=read_target(measure), folds=folds,
+        rerank=rerank, provenance=Provenance.of(labels),
+    )  # fmt: skip
+
+
+def recalibrate(
+    results: Mapping[str, PoolResult],
+    qrels: Qrels,
+    old: Settings,
+    *,
+    profile: str = "full",
+    measure: str = "f1",
+    margin: float = MARGIN,
+    folds: int = 5,
+    rerank: bool = False,
+) -> Recalibration:
+    """Derive settings anew after a change of model, chunking or corpus: the library's
+    ``ragfilter recalibrate``. `results` were made after it, and `old` are the settings in use,
+    which started from `profile`. The new ones, ``tuning.tuned.settings``, may replace them if they
+    are ``no_worse``: shown to lose no more than `margin` (of 1) in what is measured. Raises as
+    `tune` does."""
+    one, labels, pools = _tunable(results, qrels, folds, rerank=rerank)
+    return recalibrating.recalibrate(
+        pools, labels.qrels, old, one.user, profile=profile, target=read_target(measure),
+        margin=margin, folds=folds, rerank=rerank, provenance=Provenance.of(labels),
+    )  # fmt: skip
+
+
+def _tunable(
+    results: Mapping[str, PoolResult], qrels: Qrels, folds: int, *, rerank: bool
+) -> tuple[PoolResult, Labels, dict[str, Pool]]:
+    """Any of the results, the labels of these queries and their pools. Raises InputError."""
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
     one, labels = _checked(results, qrels, least=2)
@@ -81,10 +118,7 @@ def tune(
                 f"always, and quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass "
                 "rerank=False.",
             )
-    return tuning.tune(
-        pools, labels.qrels, one.settings, one.user, target=read_target(measure), folds=folds,
-        rerank=rerank, provenance=Provenance.of(labels),
-    )  # fmt: skip
+    return one, labels, pools
 
 
 def _checked(

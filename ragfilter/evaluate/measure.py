@@ -235,14 +235,15 @@ def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     values: dict[str, Any] = dict(document["curve"])
     lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
     curve = Curve(**(values | lists))
-    shared = {name: document[name] for name in _SHARED}
+    # Runs saved earlier do not say how near the best hits were.
+    shared = {name: document[name] for name in _SHARED if name in document}
     return tuple(
         QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **own)
         for name, own in document["variants"].items()
     )
 
 
-_SHARED = ("id", "query", "labelled", "relevant")
+_SHARED = ("id", "query", "labelled", "relevant", "nearness")
 _OWN = (
     "kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", "status", "waiting",
 )  # fmt: skip

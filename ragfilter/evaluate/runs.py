@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, RagfilterError, SettingsError
-from ragfilter.evaluate import caveats, frame, query_sets
+from ragfilter.evaluate import caveats, frame, gate, query_sets
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
@@ -268,6 +268,37 @@ def compare(
     return ComparedRuns(
         (a.run, b.run), settings or (a.settings, b.settings), frame.side_by_side(*sides),
         (next(since), next(since)),
+    )  # fmt: skip
+
+
+def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
+    """The latest complete run before this one, of the same question set and user."""
+    plan = run.plan
+    same = (plan.collection, plan.query_set, plan.viewer)
+    before = (
+        each
+        for each in saved
+        if each.complete
+        and each.id < run.id
+        and (each.plan.collection, each.plan.query_set, each.plan.viewer) == same
+    )
+    return max(before, key=lambda each: each.id, default=None)
+
+
+def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
+    """What moved since another run, as the gate says it; empty if nothing did."""
+    rows, known = gate.reached(now.records), gate.reached(before.records)
+    if not rows["id"].isin(known["id"]).any():
+        return ""
+    baseline = gate.to_baseline(known, origin_of(before.run.plan))
+    return gate.decide(rows, baseline=baseline, now=origin_of(now.run.plan)).verdict
+
+
+def origin_of(plan: Plan) -> gate.BaselineOrigin:
+    """What the baseline of a run belongs to."""
+    return gate.BaselineOrigin(
+        collection=plan.collection, collection_version=plan.collection_version,
+        labels_version=plan.labels_version, model=plan.model, space=plan.space,
     )  # fmt: skip
 
 

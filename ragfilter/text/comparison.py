@@ -69,7 +69,7 @@ _EMPHASIS = re.compile(r"(?<!\w)([*_`]{1,3})(?=\S)([^*_`]+)(?<=\S)\1(?!\w)")
 _PAUSE = re.compile(r"[,:]\s+|\s+[-–—]+\s+|—")
 _COMPARED = (
     r"(?<!\S)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bbe\s)"
-    r"(?:(?:as\s+)?compared|in\s+comparison)\s+(?:to|with|against)\s+"
+    r"(?:(?:(?:as\s+)?compared|in\s+comparison)\s+(?:to|with|against)|as\s+opposed\s+to)\s+"
 )
 # What follows "and" or "than" is no "versus" but a name, such as VS Code.
 _VERSUS = _regex(
@@ -88,7 +88,7 @@ _PROPER = r"(?=\s+(?-i:[A-Z]))"
 _COMPARE = _regex(
     rf"\b(?:compare|comparing|comparison(?:\s+(?:of|between)|(?=:)|{_PROPER}))(?!\S*\w)"
 )
-_COMPARED_FIRST = _regex(rf"^{_COMPARED}([^,:]+),\s+(.+)")
+_COMPARED_FIRST = _regex(rf"^(?:relative\s+to\s+|{_COMPARED})([^,:]+),\s+(.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
 _CONTRASTS = _regex(
@@ -134,14 +134,15 @@ _PHRASINGS = tuple(
         ),
         # The difference between X and Y; to choose between X and Y.
         (
-            r"\b(?:(?:diff(?:erence)?s?|distinctions?|similarities|choice|different)\b[^,:]{0,60}?",
+            r"\b(?:(?:diff(?:erence)?s?|distinctions?|similarities|choice|different|trade-?offs?)\b[^,:]{0,60}?",
             r"|(?:distinguish|differentiate|choose|choosing|decide|deciding)\s+)",
-            r"\b(?:between|among)\b(?P<sides>.+)",
+            r"\b(?:between|among|b/w)(?!\w)(?P<sides>.+)",
         ),
         (
             r"^(?:(?:what(?:['’]s|\s+is|\s+are)|the|any|main|key|similarities\s+and)\s+)*",
             r"(?:diff(?:erence)?s?|distinctions?|similarities)",
-            rf"(?::|\s+(?:of|in{_PROPER})|{_PROPER})\s+(?P<sides>.+?\sand\s.+)",
+            rf"(?::(?=.*,)|(?::|\s+(?:of(?!\s+opinions?\b)|in{_PROPER})|{_PROPER})(?=.*\sand\s))",
+            r"\s+(?P<sides>.+)",
         ),
         # Who would win a fight between X and Y?
         (
@@ -170,10 +171,27 @@ _PHRASINGS = tuple(
             r"^(?:is|are|was|were)\s+(?P<sides>[^,:]+?\sand\s[^,:]+?)\s+(?:\w+ly\s+)?",
             r"(?:(?:the\s+)?same(?:\s+thing)?|similar|equivalent|identical|interchangeable)$",
         ),
+        (
+            r"\bhow\s+(?P<left>[^,:]+?)\s+(?:is\s+different|differs?|compares?)\s+",
+            r"(?:from|to|with)\s+(?P<right>.+)",
+        ),
+        # Would a griffon beat a wyvern? Is it healthier to bake than to fry? Better: tea or coffee?
+        (
+            r"^(?:do|does|did|can|could|will|would)\s+(?P<left>[^,:]+?)\s+(?:beat|outperform)\s+",
+            r"(?P<right>.+)",
+        ),
+        (
+            rf"^is\s+it\s+(?:(?:more|less)\s+\w+|(?!better){_MORE})\s+to\s+(?P<left>[^,:]+?)\s+than\s+to\s+",
+            r"(?P<right>.+)",
+        ),
+        (r"^(?:better|pick\s+one|choose(?:\s+one)?)[:,]\s+(?P<sides>.+?\sor\s.+)",),
+        # Rust faster than Go? Kafka against RabbitMQ.
+        (rf"^(?P<left>(?-i:[A-Z])[^,:]*?)\s+{_MORE}\s+than\s+(?P<right>(?-i:[A-Z]).*)",),
+        (r"^(?P<left>(?-i:[A-Z])\S*)\s+against\s+(?!AC\b)(?P<right>(?-i:[A-Z])\S*)$",),
         (r"^contrast\s+(?P<left>[^,:]+?)\s+(?:with|to|against)\s+(?P<right>.+)",),
         # X and Y comparison; X, Y and Z compared.
         (
-            r"^(?P<sides>[^:]+?\sand\s[^:]+?)(?:\s+|:\s*)(?:compared|comparison|",
+            r"^(?!terms\s+and\s)(?P<sides>[^:]+?\sand\s[^:]+?)(?:\s+|:\s*)(?:compared|comparison|",
             r"(?:the\s+)?(?:main\s+|key\s+)?(?:differences?|similarities))$",
         ),
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
@@ -235,6 +253,7 @@ _WHICH = _regex(
     r"(?:(?:in|of|for|to|at|by|on)\s+)?which\b",
     rf"|(?:what|whom?|whose)\b.*\b(?:{_MORE}|\w+est|should|would|prefer)\b",
 )
+_NEEDED = _regex(r"\s(?:are|were)\s+\w+ed$")
 
 # What belongs to no side.
 _LEAD_IN = _regex(
@@ -298,7 +317,7 @@ _TRIM = re.compile(
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
     r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+\s+ones?|its?|this|that|",
-    r"these|those|her|his|so|such|expected|planned|today|yesterday|more|less|better|worse|same|",
+    r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|",
     r"different|else|dead|alive|now|never|always|",
     r"whether|average|usual|normal|before|ever|the|vs|versus|vice\s+versa)$",
     r"|(?:last|next|previous|this)\s+(?:\w*day|night|week|month|quarter|season|year|time)s?$",
@@ -308,6 +327,9 @@ _NO_ENTITY = _regex(
     r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
     r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)",
 )
+
+_NOUN = _regex(r"^(?:an?\s+|the\s+)?(?!(?:this|that|my|your|our|the)\s)[^\W\d_]+\s+([^\W\d_]+)$")
+_ONE = _regex(r"^((?:an?\s+|the\s+)?[^\W\d_]+)\s+ones?$")
 
 
 def detect(query: str) -> tuple[str, ...]:
@@ -567,12 +589,19 @@ def _listed(sentence: str) -> list[str]:
     first = last
     while first > 1 and not _ASKING.search(pieces[first - 1]) and _entity(pieces[first - 1]):
         first -= 1
-    return [part for piece in pieces[first : last + 1] for part in _OR.split(piece)] if last else []
+    # "Which documents, receipts or invoices are needed?" asks for all of them.
+    if not last or _NEEDED.search(pieces[last]):
+        return []
+    return [part for piece in pieces[first : last + 1] for part in _OR.split(piece)]
 
 
 def _entities(parts: Iterable[str]) -> list[str]:
     """The names among `parts`, up to the first part that is none (a trailing clause)."""
     typed = [part for part in parts if _TRIM.sub("", part)]
+    # "Swiss watches" and "Japanese ones".
+    noun = _NOUN.match(typed[0]) if typed else None
+    if noun:
+        typed = [_ONE.sub(rf"\1 {noun[1]}", part) for part in typed]
     entities = list(takewhile(bool, map(_entity, typed)))
     if len(set(map(str.casefold, entities))) < len(entities):
         # "Yahoo! vs Yahoo": the sign is part of a name where nothing else tells two apart.

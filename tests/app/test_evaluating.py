@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 
-FEW = 4
+FEW, MANY = 4, 20
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +229,27 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
     plots = page.choose("view", "Plots")
     assert any("without a label were relevant" in text for text in plots.html)
     assert any("on these same questions: precision" in text for text in plots.html)
+
+
+def test_a_run_says_what_moved_since_the_one_before(page: Any) -> None:
+    book, runs = (getattr(resources.open_resources().bench, name) for name in ("labels", "runs"))
+    labelled = [i for i in demo.queries() if i in demo.qrels()][:MANY]
+    book.put_set("demo", "many", {i: demo.queries()[i] for i in labelled})
+    book.add(
+        "demo",
+        [(demo.queries()[i], c, g) for i in labelled for c, g in demo.qrels()[i].items()],
+        who="ann",
+    )
+    page.run().at.selectbox(key="query-set-box").set_value("many")
+    page.run().press("evaluate")
+    assert not any("Since run" in text for text in page.html)
+    before = runs.get(page.session.run)
+    later = runs.begin(replace(before.plan, model="another"), who="ann")
+    for each in runs.records(before.id):
+        runs.keep(later.id, each["id"], {**each, "nearness": each["nearness"] + 0.3})
+    page.session.run = later.id
+    told = f"Since run {before.id}: the corpus or the model moved: best distance ÷ background"
+    assert any(told in text for text in page.run().html)
 
 
 def test_runs_of_another_user_are_shown_only_if_nothing_is_hidden(measured: Any) -> None:

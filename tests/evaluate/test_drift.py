@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.drift import AnsweredQuestion, read_log, shifts, verdict
+from ragfilter.evaluate.measure import count, from_document, to_document
+from ragfilter.evaluate.runs import MeasuredRun, earlier, moved_since
+from ragfilter.evaluate.variants import variants
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.runs import Plan, Run
 
 
 def sample(near: float, kept: float, *, fell: int = 0, seed: int = 0) -> list[AnsweredQuestion]:
@@ -60,3 +68,47 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
     log.write_text("{}", "utf-8")
     with pytest.raises(InputError, match="holds no question"):
         read_log(log)
+
+
+def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> MeasuredRun:
+    """A saved run of 24 questions whose best hit is 0.2 away and, but for a `shift`, as near in
+    relation to the others."""
+    settings = Settings().with_values({"cutoff.strategy": "fixed", "cutoff.max_results": most})
+    records = []
+    for n in range(24):
+        hits = tuple(
+            Hit(Chunk(f"c{i}"), shift + 0.2 + 0.01 * (n % 7) + 0.02 * i, i + 1) for i in range(60)
+        )
+        pool = Pool(f"q{n}", "c", "l2", hits)
+        found = count(f"q{n}", pool, {f"c{i}": 1 for i in range(5)}, variants(settings))
+        records += from_document(json.loads(json.dumps(to_document(found))))
+    given = {"collection": "c", "query_set": "set", "profile": "full", "queries": 24}
+    made = Plan(**given | {"viewer": UNRESTRICTED, "changes": {}, "collection_version": "1",
+                           "labels_version": "l", "model": "m", "space": "l2"} | plan)  # fmt: skip
+    return MeasuredRun(
+        Run(number, datetime(2026, 1, 2, tzinfo=UTC), "", "", made, 24), tuple(records)
+    )
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (measured(2), ""),
+        (measured(2, shift=0.5, model="other"), "The corpus or the model moved: best distance ÷"),
+        (measured(2, most=1), "The filter got worse: what the search finds is as near as it was."),
+    ],
+)
+def test_a_run_says_what_moved_since_an_earlier_one(now: MeasuredRun, told: str) -> None:
+    assert moved_since(now, measured(1)).startswith(told)
+    assert bool(moved_since(now, measured(1))) is bool(told)
+
+
+def test_the_earlier_run_is_the_latest_complete_one_of_the_same_questions_and_user() -> None:
+    runs = [
+        measured(number, **plan).run
+        for number, plan in enumerate(
+            ({}, {"queries": 30}, {"query_set": "other"}, {"viewer": User(1)}, {}), start=1
+        )
+    ]
+    assert earlier(runs[-1], runs) == runs[0]
+    assert earlier(runs[0], runs) is None

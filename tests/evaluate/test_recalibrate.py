@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+import ragfilter as rf
 from ragfilter.engine.replay import replay
-from ragfilter.errors import SettingsError
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.carrying import as_they_are, carried
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.recalibrate import recalibrate, start
@@ -83,6 +84,16 @@ def test_recalibrated_settings_are_compared_with_the_old_ones_as_they_are() -> N
     refused = replace(made, margin=-ends[0] - 0.01)
     assert not refused.no_worse
     assert "not shown to be no worse" in no_worse(refused)
+
+
+@pytest.mark.slow
+def test_the_library_recalibrates_results_of_the_new_model() -> None:
+    results = {name: replay(pool, FULL) for name, pool in NEW.items()}
+    made = rf.recalibrate(results, QRELS, TUNED, margin=0.01)
+    assert made.tuning.tuned.means.f1 == 1
+    assert (made.no_worse, made.margin, made.old) == (True, 0.01, TUNED)
+    with pytest.raises(InputError, match="folds is 1"):
+        rf.recalibrate(results, QRELS, TUNED, folds=1)
 
 
 def test_recalibrating_starts_from_the_profile_but_keeps_what_was_set_by_hand() -> None:

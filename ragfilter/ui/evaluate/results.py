@@ -14,7 +14,7 @@ from ragfilter.evaluate import caveats, frame, gate
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
 from ragfilter.evaluate.query_sets import untitled
-from ragfilter.evaluate.runs import MeasuredRun, changed_since
+from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import layer
 from ragfilter.publish.measured import of_run
@@ -23,7 +23,7 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.runs import plots, running, table
+from ragfilter.ui.kit.runs import chosen, plots, running, table
 from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.kit.workflow import GUARDED
 from ragfilter.ui.look import elements, html, plotting, prose, theme
@@ -93,6 +93,10 @@ def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
         )
     if measured.settings != asked.visit.settings:
         notes.append("This run used other settings than the sidebar shows.")
+    before = earlier(run, chosen.saved_runs(asked.visit).values()) if run.complete else None
+    if before is not None:
+        moved = moved_since(measured, running.load(before.id, asked.resources))
+        notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
 
 
@@ -286,14 +290,11 @@ def gate_command(plan: Plan) -> str:
 def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
     """What the run measured. The collection has the same fingerprint wherever the same files are
     indexed, but only as long as it is what the run saw."""
-    plan = run.plan
-    bench, version = resources.bench, plan.collection_version
-    if bench.version_seen(plan.collection, plan.viewer) == version:
-        version = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
-    return gate.BaselineOrigin(
-        collection=plan.collection, collection_version=version,
-        labels_version=plan.labels_version, model=plan.model, space=plan.space,
-    )  # fmt: skip
+    plan, bench, origin = run.plan, resources.bench, origin_of(run.plan)
+    if bench.version_seen(plan.collection, plan.viewer) != plan.collection_version:
+        return origin
+    content = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
+    return origin.model_copy(update={"collection_version": content})
 
 
 def _written(value: object) -> str:

@@ -31,6 +31,7 @@ function begin(root) {
     return button
   })
   let data, send, timer, drawn
+  let width = 0, height = 0 // of the chart: asking the browser between changes costs a layout each
   let walking = null // the chunk that keys have come to, and that the server does not show yet
   let moving = null // { path, value, held }: what differs from the server's picture
 
@@ -39,8 +40,8 @@ function begin(root) {
     const { range: [from, to], domain: [low, high] } = data.axes[axis]
     const [left, top, right, bottom] = data.margin
     const [start, size] = axis === "x"
-      ? [left, svg.clientWidth - left - right]
-      : [svg.clientHeight - bottom, top + bottom - svg.clientHeight]
+      ? [left, width - left - right]
+      : [height - bottom, top + bottom - height]
     const begin = start + low * size, length = (high - low) * size
     return {
       pixel: value => begin + clamp((value - from) / (to - from), 0, 1) * length,
@@ -112,12 +113,13 @@ function begin(root) {
 
   function draw() {
     drawn = null
-    if (!data || !svg.clientWidth) return
+    width = svg.clientWidth
+    height = svg.clientHeight
+    if (!data || !width) return
     const [left, , right, bottom] = data.margin
     for (const [path, group] of handles)
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()
-    titles.replaceChildren()
     step()
     for (const [i, button] of buttons.entries()) place(button, data.steps[i])
     for (const line of data.lines) {
@@ -126,7 +128,7 @@ function begin(root) {
       const [title, hit, rule, grip, name] = group.children
       const ends = line.axis === "x"
         ? { x1: place, x2: place, y1: along("y").pixel(Infinity), y2: along("y").pixel(-Infinity) }
-        : { x1: left, x2: svg.clientWidth - right, y1: place, y2: place }
+        : { x1: left, x2: width - right, y1: place, y2: place }
       for (const [key, value] of Object.entries(ends)) rule.setAttribute(key, value)
       // Only its end is held, so that chunks under the line can be pointed at.
       const held = line.axis === "x" ? { ...ends, y2: ends.y1 + HELD } : { ...ends, x1: ends.x2 - HELD }
@@ -135,7 +137,7 @@ function begin(root) {
       grip.setAttribute("cy", line.axis === "x" ? ends.y1 : place)
       group.toggleAttribute("data-own", !line.drawn)
       name.textContent = line.drawn ? "" : made(line)
-      const before = line.axis === "y" || place > svg.clientWidth / 2
+      const before = line.axis === "y" || place > width / 2
       name.setAttribute("x", line.axis === "y" ? ends.x2 - 8 : place + (before ? -8 : 8))
       name.setAttribute("y", line.axis === "x" ? along("y").pixel(-Infinity) - 4 : place - 4)
       name.setAttribute("text-anchor", before ? "end" : "start")
@@ -166,39 +168,46 @@ function begin(root) {
     marks.append(make("line", { class: "rf-cut", x1: cut, x2: cut,
       y1: along("y").pixel(Infinity), y2: along("y").pixel(-Infinity) }))
     const text = line.axis === "x"
-      ? make("text", { x: ends.x1 + (ends.x1 > svg.clientWidth / 2 ? -8 : 8), y: ends.y1 + 14,
-          "text-anchor": ends.x1 > svg.clientWidth / 2 ? "end" : "start" })
+      ? make("text", { x: ends.x1 + (ends.x1 > width / 2 ? -8 : 8), y: ends.y1 + 14,
+          "text-anchor": ends.x1 > width / 2 ? "end" : "start" })
       : make("text", { x: ends.x2 - 8, y: ends.y1 - 7, "text-anchor": "end" })
     text.textContent = said(line)
     marks.append(text)
   }
 
   // All labels, and the titles of what stays where points, buttons and plotly's words leave room.
+  // All are written, then measured, then placed: to write and measure in turn costs a layout each.
   function label() {
-    const { range: [from, to] } = data.axes.x, height = 16
+    const { range: [from, to] } = data.axes.x, line = 16
     const seen = data.chunks.filter(([x]) => x >= from && x <= to)
       .map(([x, y, title, stays, grade]) =>
         [along("x").pixel(x), along("y").pixel(y), stays && !moving ? title : "", grade])
-    const notes = root.closest(".st-key-curve-box").querySelectorAll(".annotation-text"), own = svg.getBoundingClientRect()
+    const notes = root.closest(".st-key-curve-box").querySelectorAll(".annotation-text")
+    const written = seen.map(([x, y, title, grade]) => [x, y,
+      [title && `${title} ${grade}`.trim(), grade].map(words => {
+        const text = words && make("text")
+        if (text) text.textContent = words
+        return text
+      })])
+    titles.replaceChildren(...written.flatMap(([, , texts]) => texts.filter(Boolean)))
+    const own = svg.getBoundingClientRect()
     const taken = [...buttons, ...notes].map(each => each.getBoundingClientRect())
       .map(at => [at.left - own.left, at.top - own.top, at.right - own.left, at.bottom - own.top])
     taken.push(...seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]))
-    const write = (x, y, words, below) => {
-      const text = titles.appendChild(make("text"))
-      text.textContent = words
-      const width = text.getComputedTextLength()
-      const free = ([left, y]) => left > 0 && left + width < svg.clientWidth && taken.every(([a, b, c, d]) =>
-        c < left || a > left + width || d < y - height / 2 || b > y + height / 2)
-      const places = [[x + 10, y], [x - 10 - width, y], ...below]
-      const at = places.find(free) ?? below[0]
+    const lengths = new Map([...titles.children].map(text => [text, text.getComputedTextLength()]))
+    const put = (text, x, y, below) => {
+      const long = lengths.get(text)
+      const free = ([left, y]) => left > 0 && left + long < width && taken.every(([a, b, c, d]) =>
+        c < left || a > left + long || d < y - line / 2 || b > y + line / 2)
+      const at = [[x + 10, y], [x - 10 - long, y], ...below].find(free) ?? below[0]
       if (!at) return text.remove()
       text.setAttribute("x", at[0])
       text.setAttribute("y", at[1] + 4)
-      return taken.push([at[0], at[1] - height / 2, at[0] + width, at[1] + height / 2])
+      return taken.push([at[0], at[1] - line / 2, at[0] + long, at[1] + line / 2])
     }
-    for (const [x, y, title, grade] of seen)
-      (title && write(x, y, `${title} ${grade}`.trim(), [])) ||
-        (grade && write(x, y, grade, [[x - 10, y + 16], [x - 10, y - 16]]))
+    for (const [x, y, [title, grade]] of written)
+      if (title && put(title, x, y, [])) grade && grade.remove()
+      else grade && put(grade, x, y, [[x - 10, y + 16], [x - 10, y - 16]])
   }
 
   // The buttons that keep one less or more lie below the line's words.
@@ -210,7 +219,7 @@ function begin(root) {
     button.onclick = () => step && send("moved", { path: step.path, value: step.value })
     const [, top, right, bottom] = data.margin
     const at = data.cut === null ? top : along("y").pixel(data.cut) + 36
-    box.style.top = `${Math.min(at, svg.clientHeight - bottom - 30)}px`
+    box.style.top = `${Math.min(at, height - bottom - 30)}px`
     box.style.right = `${right}px`
   }
 
