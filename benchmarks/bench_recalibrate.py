@@ -23,12 +23,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
-from ragfilter.evaluate.carrying import as_they_are, carried
 from ragfilter.evaluate.crossval import Target, folds_of, picked
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.recalibrate import start
+from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import candidates, gathering, recorded
 from ragfilter.model import Chunk, Pool

@@ -155,8 +155,7 @@ def out_of_place(name: str, pools: dict[str, Pool], settings: Settings, backends
 
 
 def nearness(pool: Pool) -> float:
-    distances = [hit.distance for hit in pool.hits if hit.found_by == "query"]
-    return min(distances) / far_end(distances)
+    return min(pool.distances) / far_end(pool.distances)
 
 
 def best(scores: Floats) -> int:

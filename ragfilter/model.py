@@ -291,6 +291,11 @@ class Pool:
     queries: int = 0
     gather_ms: float = field(default=0.0, compare=False)
 
+    @property
+    def distances(self) -> list[float]:
+        """The distances of the hits that the query itself found."""
+        return [hit.distance for hit in self.hits if hit.found_by == "query"]
+
 
 @dataclass(frozen=True, slots=True)
 class Need:

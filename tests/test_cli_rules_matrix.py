@@ -117,22 +117,6 @@ def test_a_chunk_without_a_rule_to_look_at(
     assert run.err.count("\n") == 1
 
 
-def test_the_list_has_the_figures_and_what_harms_first(run: Run, labels: list[str]) -> None:
-    rows = run.json("list", *labels)["rows"]
-    matrix = run.json("matrix", *labels)["labelled"]
-    first, *crowding, last = rows
-    assert [first["id"], last["id"]] == ["cleric-6", "troll"]
-    assert [first["matrix"], last["matrix"]] == matrix["rules"]
-    assert [row["matrix"] for row in crowding] == [None] * 3
-    crowds = {row["chunk_id"]: row for row in matrix["crowding"]}
-    assert [row["crowding"] for row in crowding] == [crowds[row["id"]] for row in crowding]
-    lines = run("list", *labels).splitlines()
-    assert lines[0].split()[3:8] == ["queries", "blocks", "passes", "overlap", "conflicts"]
-    assert lines[1].endswith("sometimes  –             cleric +1")
-    assert lines[2].split()[-2:] == ["–", "2"]
-    assert run.json("list")["rows"][-2]["id"] == "cleric-6"
-
-
 def test_proposals_for_families_are_measured_on_the_labels_of_the_workspace(
     run: Run, own_labels: list[str]
 ) -> None:

@@ -91,6 +91,7 @@ def test_every_function_of_the_front_door_returns_what_prints_in_one_line(tmp_pa
             "measure": rf.measure(results, qrels),
             "open_workspace": ws,
             "read_labels": rf.read_labels(demo / "queries.jsonl", demo / "qrels.tsv"),
+            "recalibrate": rf.recalibrate(results, qrels, rf.Settings()),
             "tune": rf.tune(results, qrels),
         }
     functions = [name for name in rf.__all__ if isfunction(getattr(rf, name))]

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from referring import CHUNKS
 
 from ragfilter.answer.stream import Prices
@@ -15,6 +17,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.judge.call import JudgementCache
+from ragfilter.layers.judge import DEPTHS, walk
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report.verdicts import forecast, preview_expansion
@@ -111,6 +114,26 @@ def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, 
     previewed = ids(preview_expansion("root", world, settings, user, query=query))[depth]
     result = run(query, settings, world.backends(), user)
     assert [hit.id for hit in result.kept] == ["root", *previewed]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30),
+    st.integers(0, 12),
+)
+def test_a_smaller_depth_is_the_beginning_of_a_larger(
+    edges: list[tuple[int, int]], most: int
+) -> None:
+    """The preview of EXPAND_1 and EXPAND_3 is a prefix of one walk of EXPAND_5."""
+    chunks = {
+        str(n): Chunk(str(n), refs=tuple(dict.fromkeys(str(b) for a, b in edges if a == n)))
+        for n in range(10)
+    }
+    walks = {d: list(walk(chunks["0"], depth=d, most=most, find=chunks.get)) for d in DEPTHS}
+    for depth in DEPTHS:
+        assert walks[depth] == [r for r in walks[5] if r.step <= depth]
+        ids = [r.chunk.id for r in walks[depth]]
+        assert len(ids) == len(set(ids)) <= most
+        assert "0" not in ids
 
 
 # -- the forecast ----------------------------------------------------------------------------------

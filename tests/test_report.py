@@ -10,8 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 import ragfilter as rf
@@ -31,7 +29,7 @@ from ragfilter.model import (
     User,
 )
 from ragfilter.report.rows import deciding
-from ragfilter.report.story import sentences, story
+from ragfilter.report.summary import sentences, story
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -335,54 +333,3 @@ def test_trace_tells_of_a_failed_reranker() -> None:
     text = report.trace_text(replay(poor, Settings().with_values({**on, "quality.mode": "always"})))
     assert "late_interaction failed (no model)" in text
     assert "fallback: similarity" in text
-
-
-@st.composite
-def mixed_pools(draw: st.DrawFn) -> Pool:
-    """Chunks with any clearance and department; every word is unique."""
-    n = draw(st.integers(1, 12))
-    hits = []
-    for i in range(n):
-        levels = draw(st.sampled_from([0, 1, 2, 5, None]))
-        chunk = Chunk(
-            f"id-{i:02d}z",
-            text=f"text-{i:02d}z cleric",
-            title=f"title-{i:02d}z",
-            type=f"type-{i:02d}z",
-            source=f"source-{i:02d}z",
-            clearance=levels,
-            department=draw(st.sampled_from([None, None, "thieves"])),
-            rule=draw(st.sampled_from([None, '{"contain": "troll"}'])),
-        )
-        hits.append(Hit(chunk, 0.1 * i, 0, draw(st.sampled_from(["query", "entity:cleric"]))))
-    made = pool(*hits, query="cleric vs wizard")
-    return replace(made, entities=(Entity("cleric", tuple(h.id for h in hits)),))
-
-
-@pytest.mark.slow
-@given(mixed_pools(), st.integers(0, 3), st.sampled_from(["", "thieves"]), st.data())
-def test_no_export_names_a_hidden_chunk(
-    mixed: Pool, level: int, department: str, data: st.DataObject
-) -> None:
-    switches = ("query_must", "entities", "quality", "cutoff", "diversity", "judge")
-    values = {f"{name}.enabled": data.draw(st.booleans()) for name in switches}
-    settings = Settings().with_values({**values, "clearance.enabled": True})
-    result = replay(mixed, settings, User(level, (department,)))
-    made = report.rows(result)
-    exports = "\n".join(
-        (
-            report.csv(made),
-            report.frame(made).to_csv(),
-            json.dumps(report.document(result)),
-            report.trace_text(result),
-            repr(report.summary(result)),
-        )
-    )
-    taken = {hit.id for hit in result.hits}
-    for i, mine in enumerate(mixed.hits):
-        chunk = mine.chunk
-        may_see = chunk.clearance is not None and chunk.clearance <= level
-        may_see = may_see and chunk.department in (None, department)
-        named = any(f"{w}-{i:02d}z" in exports for w in ("id", "text", "title", "type", "source"))
-        assert named == (may_see and mine.id in taken)
-    assert len(made) == len(report.visible(result))

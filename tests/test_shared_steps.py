@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import ReplayMemo, replay
+from ragfilter.engine.replay import Replays, as_user, replay
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
@@ -54,14 +55,35 @@ SETTINGS = st.builds(
 )
 
 
-@given(st.lists(st.tuples(SETTINGS, st.sampled_from([0, 2])), min_size=2, max_size=5))
-@settings(max_examples=40)
-def test_steps_shared_between_replays_change_nothing(given: list[tuple[Settings, int]]) -> None:
-    memo: ReplayMemo = {}
-    for each, level in given:
-        shared = replay(POOL, each, User(level), memo=memo)
-        assert timeless(shared) == timeless(replay(POOL, each, User(level)))
+POOLS = (POOL, replace(POOL, query="How old is an ogre?", entities=()))
+ASKED = st.tuples(st.sampled_from(POOLS), SETTINGS, st.sampled_from([0, 2]))
 
 
 def timeless(result: PoolResult) -> PoolResult:
     return replace(result, traces=tuple(replace(trace, ms=0.0) for trace in result.traces))
+
+
+@given(st.lists(ASKED, min_size=2, max_size=6), st.sampled_from((4, 300)))
+@settings(max_examples=40)
+def test_steps_shared_between_replays_change_nothing(
+    asked: list[tuple[Pool, Settings, int]], most: int
+) -> None:
+    replays = Replays()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ragfilter.engine.replay.MAX_REPLAYS", most)
+        for pool, each, level in asked:
+            shared, alone = replays.of(pool, each, User(level)), replay(pool, each, User(level))
+            assert timeless(shared) == timeless(alone)
+            assert timeless(replays.as_user(shared)) == timeless(as_user(alone))
+
+
+def test_a_later_setting_decides_no_earlier_layer_again() -> None:
+    full, replays = load(profile="full", environ={}).settings, Replays()
+    first = replays.of(POOL, full, User())
+    again = replays.of(POOL, full.with_values({"cutoff.max_results": 2}), User())
+    same = {
+        one.layer for one, two in zip(first.traces, again.traces, strict=True)
+        if one.decisions is two.decisions and one.enabled
+    }  # fmt: skip
+    assert {"clearance", "query_must", "quality"} <= same
+    assert "cutoff" not in same

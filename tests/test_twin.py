@@ -126,8 +126,7 @@ COMMANDS = {
     """,
     "rules list": """
         rules list
-        rules list FILES
-        rules list FILES --json --where state=warning --where state=valid
+        rules list --json --where state=warning --where state=valid
     """,
     "rules check": """
         rules check

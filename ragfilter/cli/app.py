@@ -148,11 +148,12 @@ def _root(
 
 MODULES = {
     **{name: name for name in (
-        "collections", "cut", "eval", "gate", "index", "labels", "query", "report", "rules",
+        "cut", "eval", "gate", "index", "labels", "query", "report", "rules",
         "runs", "serve", "settings", "tune", "workspace",
     )},
     "app": "serve",
     "cache": "workspace",
+    "collections": "workspace",
     "fit-reranker": "tune",
     "mcp": "serve",
     "profiles": "settings",

@@ -128,8 +128,8 @@ class LabelledOptions(QueryOptions):
             assert labels is not None
             if self.llm:
                 _tell_agreement(bench, place.collection, user)
-            seen, unknown = visible_labels(labels, backends, user, stored=stored)
-            yield OpenedLabels(bench, backends, seen, unknown)
+            visible, unknown = visible_labels(labels, backends, user, stored=stored)
+            yield OpenedLabels(bench, backends, visible, unknown)
 
 
 def visible_labels(
@@ -149,9 +149,9 @@ def visible_labels(
     catalogue = find_chunks(where, named)
     there = {i for i, chunk in catalogue.items() if user.sees(chunk)}
     gone = missing(named, there, collection=where.name)
-    seen = measurable(labels, catalogue, user)
+    visible = measurable(labels, catalogue, user)
     if stored and not user.unrestricted:
-        return seen, []
+        return visible, []
     if gone:
         verb = "is" if len(gone) == 1 else "are"
         log.warning(
@@ -159,14 +159,14 @@ def visible_labels(
             "out. Index those chunks, or label others",
             len(gone), len(named), verb, where.name, gone[0],
         )  # fmt: skip
-    lost = [i for i in labels.qrels if i not in seen.qrels]
+    lost = [i for i in labels.qrels if i not in visible.qrels]
     if lost:
         log.warning(
             "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
             "collection %s, as this user sees it, so they are left out",
             len(lost), len(labels.qrels), lost[0], where.name,
         )  # fmt: skip
-    return seen, list(gone)
+    return visible, list(gone)
 
 
 def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
@@ -176,8 +176,8 @@ def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
 
     catalogue = bench.collection(collection).entries()
     standing = bench.labels.standing(collection)
-    seen = labels.visible_labels(standing, catalogue, user)
-    output.tell(query_sets.agreed(seen).told)
+    visible = labels.visible_labels(standing, catalogue, user)
+    output.tell(query_sets.agreed(visible).told)
 
 
 def warn_of(labels: Labels) -> None:

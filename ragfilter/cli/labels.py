@@ -169,11 +169,11 @@ def export(
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
         standing = bench.labels.standing(collection)
         asked = {text.strip() for text in people.queries.values()}
-        seen = {each.id: each for each in visible_labels(standing, catalogue, user)
+        visible = {each.id: each for each in visible_labels(standing, catalogue, user)
                 if each.made_by == "human" and each.query in asked}  # fmt: skip
         if spans:
             keep_quotes(bench, collection)
-        lines = [*span_lines(seen, bench.labels.places(collection))] if spans else []
+        lines = [*span_lines(visible, bench.labels.places(collection))] if spans else []
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
     if spans:
         write_text(folder / "spans.jsonl", "".join(lines), remedy="Name another folder.")
@@ -194,19 +194,19 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         output.warn(incomplete)
         sets = query_sets.sets(bench.labels, collection, catalogue, user)
         every = bench.labels.standing(collection)
-    seen = visible_labels(every, catalogue, user)
-    agreed, disputes = query_sets.agreed(seen), conflicts(seen)
+    visible = visible_labels(every, catalogue, user)
+    agreed, disputes = query_sets.agreed(visible), conflicts(visible)
     document = place.head(incomplete) | {
         "sets": sets,
-        "labels": [*map(_label, seen)],
+        "labels": [*map(_label, visible)],
         "conflicts": [[*map(_label, pair)] for pair in disputes],
         "llm": agreed,
     }
-    people = sorted({each.who for each in seen if each.made_by == "human"})
-    by_llm = sum(each.made_by == "llm" for each in seen)
-    questions = counted(len({each.query for each in seen}), "question")
+    people = sorted({each.who for each in visible if each.made_by == "human"})
+    by_llm = sum(each.made_by == "llm" for each in visible)
+    questions = counted(len({each.query for each in visible}), "question")
     lines = [
-        f"{collection}: {counted(len(seen), 'label')} on {questions}"
+        f"{collection}: {counted(len(visible), 'label')} on {questions}"
         + (f", by {', '.join(people)}" if people else ""),
         *(f"  set {name}: {counted(count, 'query')}" for name, count in sets.items()),
     ]

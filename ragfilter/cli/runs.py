@@ -6,7 +6,7 @@ Source: docs/design.md#evaluate.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -113,11 +113,10 @@ def show(
         ),
     ] = None,
     only: Annotated[
-        str | None,
+        Literal["failures", "changed", "highlights"] | None,
         typer.Option(
-            metavar="KIND",
-            help="Show only these queries: failures (a lower F1 than unfiltered, or nothing "
-            "relevant), changed, or highlights (a gain of 0.2 or more without losing recall).",
+            help="Show only failures (a lower F1 than unfiltered, or nothing relevant), changed "
+            "queries, or highlights (a gain of 0.2 or more without losing recall).",
         ),
     ] = None,
     intervals: Annotated[bool, "Show the 95% interval of every measure."] = False,
@@ -133,7 +132,6 @@ def show(
         refuse_beside("--against", only=only, intervals=intervals)
     if only is not None and not as_json:
         refuse_beside("--only", intervals=intervals)
-    kind = None if only is None else frame.read_kind(only)
     with access.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)
         if against is not None:
@@ -141,12 +139,12 @@ def show(
             document, text = _compared(compare(other, measured, bench))
         else:
             document, text = shown(measured, bench, intervals=intervals)
-    if kind is not None:
-        queries = frame.of_kind(measured.questions, kind)
+    if only is not None:
+        queries = frame.of_kind(measured.questions, only)
         figures = {each["id"]: each for each in document["per_query"]}
         document |= {"per_query": [figures[i] for i in queries["id"]]}
         text = (
-            f"No query is among the {kind}.\n" if queries.empty else results.questions_text(queries)
+            f"No query is among the {only}.\n" if queries.empty else results.questions_text(queries)
         )
     output.emit(document if as_json else text)
 

@@ -24,15 +24,11 @@ from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.recalibrate import (
-    MARGIN,
-    Recalibration,
-    carry_over,
-    recalibrate_questions,
-)
-from ragfilter.evaluate.tune import Gain, TunedMeans, Tuning, tune_questions
+from ragfilter.evaluate.recalibrate import carried, start
+from ragfilter.evaluate.tune import MARGIN, Gain, TunedMeans, Tuning, gathering, tune_questions
+from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import field
 from ragfilter.text.numbers import counted
 
 
@@ -61,9 +57,7 @@ def tune(
     if strategy is not None:
         # Checked as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
-    if out is not None and kind(out.parent) != "folder":
-        # Fail before the minutes that tuning takes.
-        raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
+    _check_folder(out)
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         warn_of(labels)
         tuning = tune_questions(
@@ -249,8 +243,7 @@ def recalibrate(
         filtering = replace(filtering, config=old)
     loaded, user = filtering.load()
     target = read_target(measure)
-    if out is not None and kind(out.parent) != "folder":
-        raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
+    _check_folder(out)
     with place.open("recalibrate") as bench:
         from ragfilter.evaluate import query_sets
         from ragfilter.stores.labels import ASKED
@@ -260,20 +253,20 @@ def recalibrate(
         labels = given.read(bench, place.collection, user, bare=True)
         labels = labels or query_sets.everything(bench.labels, place.collection, catalogue, user)
         labels = labels or Labels(bench.labels.queries(place.collection, ASKED), {})
-        made: Recalibration | None = None
+        before, gathered = loaded.settings, output.progress("gathered")
+        tuning: Tuning | None = None
         if labels.qrels:
             warn_of(labels)
-            made = recalibrate_questions(
-                labels, loaded.settings, backends, user, profile=loaded.profile, target=target,
-                margin=margin, folds=folds, rerank=rerank,
-                gathered=output.progress("gathered"), replayed=output.progress("replayed"),
+            tuning = tune_questions(
+                labels, start(before, loaded.profile), backends, user, target=target, folds=folds,
+                rerank=rerank or always_reranks(before.quality), replaces=before,
+                gathered=gathered, replayed=output.progress("replayed"),
             )  # fmt: skip
-            settings = made.tuning.tuned.settings
+            settings = tuning.tuned.settings
         elif labels.queries:
-            settings = carry_over(
-                labels.queries, loaded.settings, backends, user,
-                gathered=output.progress("gathered"),
-            )  # fmt: skip
+            wide = gathering(before, rerank=False)
+            pools = gather_all(labels.queries, wide, backends, user, progress=gathered)
+            settings = carried(before, pools.values())
         else:
             raise InputError(
                 f"The collection {place.collection} has neither labels nor recorded questions.",
@@ -281,11 +274,11 @@ def recalibrate(
             )
         head = place.head(backends.incomplete)
         distances = f"{backends.collection.space}, by {backends.embedder.name}"
-    no_worse = made is None or made.no_worse
+    no_worse = tuning is None or tuning.loses_at_most(margin)
     if out is not None and no_worse:
         how = (
             f"Carried over without labels by {counted(len(labels.queries), 'question')}: a guess"
-            if made is None
+            if tuning is None
             else f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
         )
         about = (
@@ -293,57 +286,53 @@ def recalibrate(
             f"Distances: {distances}.\n"
         )
         write_text(out, about + to_toml(settings, loaded.profile), remedy=OTHER_OUT)
-    changed = settings.changed_from(loaded.settings)
     written = out if no_worse else None
     if as_json:
-        output.emit(head | _document(made, labels, changed, written))
+        output.emit(
+            head | _document(tuning, margin, labels, settings.changed_from(before), written)
+        )
     else:
-        output.emit(_text(made, labels, loaded.settings, settings, place.collection, written))
+        lines = _lines(tuning, margin, labels) + (
+            tuning_words.changed(before, settings) or ["Nothing changes."]
+        )
+        lines += [f"\nWritten to {out}; use it with --config {out}."] if written else []
+        output.emit(f"{place.collection}: " + "\n".join(lines) + "\n")
     return 0 if no_worse else REFUSED
 
 
+def _check_folder(out: Path | None) -> None:
+    """Raise InputError if the file could not be written, before the minutes that tuning takes."""
+    if out is not None and kind(out.parent) != "folder":
+        raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
+
+
 def _document(
-    made: Recalibration | None, labels: Labels, changed: dict[str, Any], file: Path | None
+    tuning: Tuning | None,
+    margin: float,
+    labels: Labels,
+    changed: dict[str, Any],
+    file: Path | None,
 ) -> dict[str, Any]:
     """The document of `recalibrate --json` after its head. `before` and `after` have the mean and
     the 95% interval of each figure, `difference` the intervals of after minus before."""
     document: dict[str, Any] = {
-        "queries": len(labels.queries), "guess": made is None, "settings": changed,
+        "queries": len(labels.queries), "guess": tuning is None, "settings": changed,
         "settings_file": file,
     }  # fmt: skip
-    if made is None:
+    if tuning is None:
         return document
-    tuning = made.tuning
-    sides = {
-        "before": tuning.before.each,
-        "after": tuning.tuned.means.each,
-        "difference": tuning.tuned.gain_over_before.each,
-    }
     return document | {
-        "measure": str(tuning.target), "margin": made.margin, "no_worse": made.no_worse,
-        "stands_in": tuning.stands_in,
-    } | {
-        side: {name: asdict(each) for name, each in figures.items()}
-        for side, figures in sides.items()
+        "measure": str(tuning.target), "margin": margin, "no_worse": tuning.loses_at_most(margin),
+        "stands_in": tuning.stands_in, "before": tuning.before.each,
+        "after": tuning.tuned.means.each, "difference": tuning.tuned.gain_over_before.each,
     }  # fmt: skip
 
 
-def _text(
-    made: Recalibration | None,
-    labels: Labels,
-    before: Settings,
-    after: Settings,
-    collection: str,
-    file: Path | None,
-) -> str:
-    """The same as text."""
+def _lines(tuning: Tuning | None, margin: float, labels: Labels) -> list[str]:
+    """The same as text, without the changes."""
     questions = counted(len(labels.queries), "question")
-    lines = [f"{collection}: {questions}"]
-    if made is None:
-        lines.append(f"{tuning_words.GUESS}\n")
-    else:
-        lines += ["", output.table(tuning_words.SIDES, tuning_words.sides(made))]
-        lines += [tuning_words.no_worse(made), tuning_words.stands_in(made.tuning), ""]
-    lines += tuning_words.changed(before, after) or ["Nothing changes."]
-    lines.append("" if file is None else f"\nWritten to {file}; use it with --config {file}.")
-    return "\n".join(line for i, line in enumerate(lines) if line or i == 1) + "\n"
+    if tuning is None:
+        return [questions, f"{tuning_words.GUESS}\n"]
+    table = output.table(tuning_words.SIDES, tuning_words.sides(tuning))
+    told = tuning_words.no_worse(tuning, margin), tuning_words.stands_in(tuning)
+    return [questions, "", table, *filter(None, told)]

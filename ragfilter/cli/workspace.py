@@ -1,22 +1,171 @@
-"""`ragfilter workspace copy` and `cache`: copy a whole workspace to another place, and the size of
-its cache of LLM answers. Source: docs/design.md#cache."""
+"""`ragfilter collections`, `workspace copy` and `cache`: what a workspace holds, a copy of it in
+another place, and the size of its cache of LLM answers. Source: docs/design.md#cache."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from ragfilter.cli import output
-from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import DataDir, Json
+import typer
+
+from ragfilter.cli import access, output
+from ragfilter.cli.app import LOOK, app, command, make_group
+from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, columns_of, text_argument
+from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import chunks, counted
 from ragfilter.text.urls import shown
 
-group = make_group("workspace", "Copy the workspace to another place.")
+if TYPE_CHECKING:
+    from ragfilter.indexing.overview import Facts
+
+group = typer.Typer(
+    help="List, export, rename and delete the collections of the workspace.",
+    invoke_without_command=True,
+    **LOOK,
+)
+app.add_typer(group, name="collections")
+workspace = make_group("workspace", "Copy the workspace to another place.")
+Name = Annotated[str, text_argument(help="Name of the collection.")]
+
+
+@group.callback()
+def collections(
+    context: typer.Context, data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0
+) -> None:
+    """List, export, rename and delete the collections of the workspace."""
+    if context.invoked_subcommand is not None:
+        return
+    start_logging(verbose)
+    from ragfilter.indexing.overview import overview
+
+    with access.open_for(data_dir, "collections") as bench:
+        facts = overview(bench)
+        copies = ", ".join(bench.workspace.copied())
+    names = ("name", "count", "space", "embedder", "complete", "incomplete")
+    document = [{name: getattr(each.info, name) for name in names} for each in facts]
+    if facts or as_json:
+        heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
+        output.show(document, output.table(heads, map(_row, facts)), as_json=as_json)
+    elif copies:
+        rebuild = output.COMMANDS["rebuild"]
+        output.tell(f"No collection is left, but copies of {copies}. {rebuild}")
+    else:
+        output.tell(f"No collection yet. {output.COMMANDS['index']}")
+
+
+def _row(each: Facts) -> tuple[object, ...]:
+    info = each.info
+    return (
+        info.name, info.count, info.space, each.model or "unknown",
+        "?" if each.rules is None else each.rules,
+        "?" if each.labels is None else each.labels,
+        "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
+        (info.incomplete or "complete") if info.ours else "not indexed by ragfilter",
+    )  # fmt: skip
 
 
 @command(group)
+def export(
+    name: Name,
+    viewing: Viewing,
+    out: Annotated[Path | None, "Output file. Default: standard output."] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a collection as JSONL that can be re-indexed, including rule edits.
+
+    Only chunks that the user may see are written. Without a user, the settings decide.
+    """
+    user = viewing.viewer
+    from ragfilter.stores.export import export as lines
+
+    with access.open_for(data_dir, "collections") as bench:
+        records = list(lines(bench.workspace, bench.collection(name), user))
+    output.write("".join(records), out, f"{name}: {chunks(len(records))} written to ")
+
+
+@command(group, name="open")
+def open_(
+    name: Name,
+    folder: Annotated[
+        str,
+        "Chroma folder, URL of a Chroma server, or address of a PostgreSQL database, where NAME is "
+        "a table. Default: the workspace's own store.",
+    ] = "",
+    model: Annotated[
+        str, "Embedding model that made the vectors, unless the collection names it."
+    ] = "",
+    writable: Annotated[bool, "Allow changes to the collection's rules."] = False,
+    column: Annotated[
+        list[str] | None,
+        "Column of a table for id, text, embedding, metadata (JSON) or any field, such as "
+        "text=body. Repeatable. Default: by names and types.",
+    ] = None,
+    metric: Annotated[
+        str, "Distance of a table: l2, cosine or ip. Default: that of its index, or cosine."
+    ] = "",
+    data_dir: DataDir = None,
+) -> None:
+    """Open an existing Chroma collection or pgvector table as it is, and show what works with it.
+
+    It is read-only unless changes are allowed. No other program may have its folder open.
+    """
+    from ragfilter.stores.foreign import Opening
+
+    with access.open_for(data_dir, "collections") as bench:
+        opening = Opening(folder, model, writable, columns_of(column or ()), metric)
+        checks = bench.stores.open(name, opening, bench.load_embedder)
+        model = bench.recorded_embedder(name).name
+    lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in checks]
+    output.emit("\n".join([f"{name} is open, queried with {model}", *lines]) + "\n")
+
+
+@command(group)
+def close(name: Name, data_dir: DataDir = None) -> None:
+    """Close a collection that ragfilter did not make. The collection itself is not changed."""
+    with access.open_for(data_dir, "collections") as bench:
+        bench.stores.forget(name)
+    output.emit(f"{name} is closed\n")
+
+
+@command(group)
+def rename(
+    name: Name,
+    new: Annotated[str, "New name of the collection."],
+    data_dir: DataDir = None,
+) -> None:
+    """Rename a collection, with its rule edits and labels."""
+    from ragfilter.stores import manage
+
+    with access.open_for(data_dir, "collections") as bench:
+        # Reports the existing collections if there is none of this name.
+        bench.collection(name)
+        manage.rename(bench.workspace, name, new)
+    output.emit(f"{name} is now {new}\n")
+
+
+@command(group)
+def delete(
+    name: Name,
+    yes: Annotated[str, "Repeat the collection name to confirm."] = "",
+    data_dir: DataDir = None,
+) -> None:
+    """Delete a collection, with its rule edits and labels. It cannot be undone."""
+    if yes != name:
+        raise InputError(
+            "A deleted collection cannot be brought back.",
+            remedy=f"Add --yes {name} to delete it. `ragfilter collections export` keeps the "
+            "chunks that its user may see, `ragfilter labels export` the labels.",
+        )
+    from ragfilter.stores import manage
+
+    with access.open_for(data_dir, "collections") as bench:
+        manage.delete(bench.workspace, name)
+    output.emit(f"{name} is deleted\n")
+
+
+@command(workspace)
 def copy(
     source: Annotated[str, "The workspace to copy: a folder, or postgresql://…"],
     target: Annotated[str, "Where to: an empty or missing folder, or an empty database."],

@@ -12,14 +12,13 @@ from pathlib import Path
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate import caveats
-from ragfilter.evaluate import recalibrate as recalibrating
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.evaluation import Evaluation, score
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.query_files import read
-from ragfilter.evaluate.recalibrate import MARGIN, Recalibration
+from ragfilter.evaluate.recalibrate import start
 from ragfilter.evaluate.tune import Tuning, gathering
 from ragfilter.model import Pool, PoolResult, undecided
 from ragfilter.settings.schema import Settings
@@ -82,19 +81,17 @@ def recalibrate(
     *,
     profile: str = "full",
     measure: str = "f1",
-    margin: float = MARGIN,
     folds: int = 5,
     rerank: bool = False,
-) -> Recalibration:
+) -> Tuning:
     """Derive settings anew after a change of model, chunking or corpus: the library's
     ``ragfilter recalibrate``. `results` were made after it, and `old` are the settings in use,
-    which started from `profile`. The new ones, ``tuning.tuned.settings``, may replace them if they
-    are ``no_worse``: shown to lose no more than `margin` (of 1) in what is measured. Raises as
-    `tune` does."""
+    which started from `profile`. Ask ``loses_at_most(0.02)`` before ``tuned.settings`` replace
+    them. Raises as `tune` does."""
     one, labels, pools = _tunable(results, qrels, folds, rerank=rerank)
-    return recalibrating.recalibrate(
-        pools, labels.qrels, old, one.user, profile=profile, target=read_target(measure),
-        margin=margin, folds=folds, rerank=rerank, provenance=Provenance.of(labels),
+    return tuning.tune(
+        pools, labels.qrels, start(old, profile), one.user, target=read_target(measure),
+        folds=folds, rerank=rerank, replaces=old, provenance=Provenance.of(labels),
     )  # fmt: skip
 
 

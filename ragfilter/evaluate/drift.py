@@ -74,39 +74,39 @@ def shifts(
         ("share of empty results", lambda each: not each.kept, shares),
         ("share of fallbacks", lambda each: each.fell_back, shares),
     )
-    found = []
+    compared = []
     for name, value, test in figures:
         a, b = ([float(v) for each in side if (v := value(each)) is not None]
                 for side in (before, now))  # fmt: skip
         if min(len(a), len(b)) >= MIN_QUERIES:
             chance = test(a, b)
             moved = chance < LEVEL / len(figures)
-            found.append(Shift(name, float(np.mean(a)), float(np.mean(b)), chance, moved))
-    return tuple(found)
+            compared.append(Shift(name, float(np.mean(a)), float(np.mean(b)), chance, moved))
+    return tuple(compared)
 
 
-def verdict(found: Sequence[Shift], *, worse: bool = False) -> str:
+def verdict(compared: Sequence[Shift], *, worse: bool = False) -> str:
     """What moved, in a sentence; empty if nothing did and the filter is not `worse`, either."""
-    moved = [shift for shift in found if shift.moved]
-    told = ", ".join(map(str, moved))
+    moved = [shift for shift in compared if shift.moved]
+    figures = ", ".join(map(str, moved))
     if any(shift.figure == SEARCHED for shift in moved):
-        return f"{MOVED}: {told}."
-    if worse and found:
+        return f"{MOVED}: {figures}."
+    if worse and compared:
         return "The filter got worse: what the search finds is as near as it was."
-    return f"The filter decides otherwise, on distances as before: {told}." if moved else ""
+    return f"The filter decides otherwise, on distances as before: {figures}." if moved else ""
 
 
 def read_log(path: Path) -> list[AnsweredQuestion]:
     """The questions of a log that ragfilter wrote as JSON lines; other lines are left out. Raises
     InputError if there is none."""
-    found = [each for line in read_lines(path) if (each := _answered(line)) is not None]
-    if not found:
+    questions = [each for line in read_lines(path) if (each := _answered(line)) is not None]
+    if not questions:
         raise InputError(
             f"{path} holds no question.",
             remedy="Write the log with --log json, or the records of the logger ragfilter with "
             "their fields as JSON lines.",
         )
-    return found
+    return questions
 
 
 def answered(rows: Iterable[Mapping[Any, Any]]) -> list[AnsweredQuestion]:

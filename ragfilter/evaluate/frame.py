@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
 from ragfilter.evaluate.measure import QueryRecord
@@ -346,14 +345,6 @@ def of_kind(questions: pd.DataFrame, kind: Kind) -> pd.DataFrame:
             kept = questions["recall"] >= questions["recall_a"] - SAME
             best = questions[(gain >= GREAT) & kept]
             return best.sort_values("gain", ascending=False, kind="stable")
-
-
-def read_kind(text: str) -> Kind:
-    """Parse a kind of questions. Raises InputError."""
-    for kind in KINDS:
-        if kind == text:
-            return kind
-    raise InputError(f"There is no kind {text!r}.", remedy=f"Use one of {', '.join(KINDS)}.")
 
 
 def noise_reduction(rows: pd.DataFrame) -> float | None:

@@ -119,10 +119,10 @@ def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Label
 def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
     """The visible labels, without the queries that had relevant chunks and have none left: keeping
     nothing would look correct for them. Raises InputError if nothing relevant is left at all."""
-    seen = visible(labels, catalogue, user)
+    left = visible(labels, catalogue, user)
     kept = {
         i: grades
-        for i, grades in seen.qrels.items()
+        for i, grades in left.qrels.items()
         if relevant_of(grades) or not relevant_of(labels.qrels[i])
     }
     there_was = any(map(relevant_of, labels.qrels.values()))

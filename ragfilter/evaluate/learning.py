@@ -392,9 +392,6 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
     return dial
 
 
-TINY = 1e-9
-
-
 @dataclass(frozen=True, slots=True)
 class RerankFit:
     """The map, and its log-loss on every other query, fitted on the rest; `base` is the log-loss of
@@ -439,32 +436,28 @@ def fit_reranker(
 
 
 def _fit(scored: Sequence[tuple[Floats, Floats]]) -> tuple[float, float]:
-    with extra("eval"):
-        from sklearn.linear_model import LogisticRegression
-
-    scores = np.concatenate([each for each, _ in scored])
-    right = np.concatenate([each for _, each in scored])
+    scores, right = map(np.concatenate, zip(*scored, strict=True))
     if not 0 < right.sum() < len(right):
         raise InputError(
             "Fitting needs both relevant and irrelevant hits.", remedy="Label more queries."
         )
-    mean, spread = scores.mean(), max(scores.std(), TINY)
-    model = LogisticRegression(max_iter=2000).fit(((scores - mean) / spread)[:, None], right)
-    slope = float(model.coef_[0][0] / spread)
+    fit = _logistic(scores[:, None], right, ["score"])
+    slope: float = fit["weights"].get("score", 0.0)
     if slope <= 0:
         raise InputError(
             "The reranker's scores do not rise with relevance.",
             remedy="Check the model, or use another reranker.",
         )
-    return float(f"{slope:.4g}"), float(f"{model.intercept_[0] - slope * mean:.4g}")
+    return slope, fit["intercept"]
 
 
 def _loss(scored: Sequence[tuple[Floats, Floats]], slope: float, offset: float | None) -> float:
     """The mean log-loss; without an offset, of the share of relevant hits."""
-    scores = np.concatenate([each for each, _ in scored])
-    right = np.concatenate([each for _, each in scored])
-    chance = np.full(len(right), right.mean())
+    with extra("eval"):
+        from sklearn.metrics import log_loss
+
+    scores, right = map(np.concatenate, zip(*scored, strict=True))
+    chances = np.full(len(right), right.mean())
     if offset is not None:
-        chance = 1 / (1 + np.exp(-(slope * scores + offset)))
-    chance = np.clip(chance, TINY, 1 - TINY)
-    return float(-(right * np.log(chance) + (1 - right) * np.log(1 - chance)).mean())
+        chances = 1 / (1 + np.exp(-(slope * scores + offset)))
+    return float(log_loss(right, chances, labels=[0, 1]))

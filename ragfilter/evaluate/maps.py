@@ -16,8 +16,9 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
+from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
-from ragfilter.evaluate.tune import GRID, RECORD, SHARES, gathering
+from ragfilter.evaluate.tune import GRID, SHARES, gathering
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON

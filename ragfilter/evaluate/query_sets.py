@@ -46,8 +46,8 @@ def labelled(
     book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
 ) -> dict[str, str]:
     """The questions by id with a label that `user` may see. Raises StoreError."""
-    seen = {each.query for each in visible_labels(book.standing(collection), catalogue, user)}
-    return {i: q for i, q in book.queries(collection, LABELLED).items() if q in seen}
+    asked = {each.query for each in visible_labels(book.standing(collection), catalogue, user)}
+    return {i: q for i, q in book.queries(collection, LABELLED).items() if q in asked}
 
 
 def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
@@ -268,10 +268,10 @@ def everything(
             if text.strip() not in known:
                 queries[query_id], qrels[query_id] = text, loaded.qrels[query_id]
     try:
-        seen = measurable(Labels(queries, qrels), catalogue, user)
+        labels = measurable(Labels(queries, qrels), catalogue, user)
     except InputError:
         return None
-    return seen if seen.qrels else None
+    return labels if labels.qrels else None
 
 
 DEMOS = ("demo", "adsapi")

@@ -1,63 +1,57 @@
-"""Settings derived anew after a change of embedding model, space, reranker, chunking or corpus.
+"""What becomes of tuned settings after a change of embedding model, space, reranker, chunking or
+corpus. Pure; numpy.
 
-With labels they are tuned again, and compared on the same questions with the settings in use, as if
-those still applied. They replace them only if they are shown to be no worse: if the interval of the
-difference lies above the margin that the user allows. Without labels, thresholds are carried over,
-which is a guess.
+With labels they are tuned again, from `start` on, and compared on the same questions with the
+settings in use, as if those still applied (`as_they_are`). Without labels, thresholds are carried
+over to the new scale of distances: each takes the value that the same share of the hits of recorded
+questions is below. That is a guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Callable, Collection, Mapping
 
-from ragfilter.engine.search import Backends
-from ragfilter.evaluate.carrying import RECORDS, as_they_are, carried
-from ragfilter.evaluate.crossval import MIN_QUERIES, Interval, Target
-from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
-from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.tune import Tuning, check_tunable, gathering, tune
-from ragfilter.layers.quality import always_reranks
-from ragfilter.model import Pool, User
-from ragfilter.protocols import Progress
+import numpy as np
+from numpy.typing import NDArray
+
+from ragfilter.layers.base import far_end
+from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.strategies.registry import strategy
+from ragfilter.model import Pool, similarity
+from ragfilter.settings.learned import Calibration, TunedOn
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
-MARGIN = 0.02
+Floats = NDArray[np.float64]
+DEPTH = 50
+"""How many hits of each question are used, the nearest first."""
+DIGITS = 6
+RECORD = "cutoff.tuned_on"
+"""Where settings carry what they were tuned on."""
+RECORDS = (RECORD, "cutoff.calibration")
+"""Where settings carry what labels chose or taught."""
 RERANKING = (
     "quality.mode", "quality.max_top_k", "quality.reranker_top_k", "quality.reranker_threshold",
 )  # fmt: skip
 """What tuning sets where it always reranks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recalibration:
-    """Settings in use (`old`) and what was tuned anew. `tuning.before` are the old ones as they
-    are; `margin` is the loss in the judged figure that is allowed, from 0 to 1."""
+def _way(pool: Pool, distances: Floats) -> Floats:
+    way: Floats = (distances - distances[0]) / max(far_end(pool.distances) - distances[0], 1e-9)
+    return way
 
-    old: Settings
-    tuning: Tuning
-    margin: float
 
-    @property
-    def figure(self) -> str:
-        """The figure that decides: what is tuned for, or recall where that is tokens."""
-        figure = self.tuning.target.figure
-        return "recall" if figure == "tokens" else figure
-
-    @property
-    def difference(self) -> Interval:
-        """That of the figure, new minus old, on the same questions; the new ones are held out."""
-        return self.tuning.tuned.gain_over_before.each[self.figure]
-
-    @property
-    def no_worse(self) -> bool:
-        """Whether the new settings are shown to lose no more than the margin."""
-        difference = self.difference
-        alike = difference.mean if self.tuning.queries >= MIN_QUERIES else -inf
-        return (difference.ends[0] if difference.ends else alike) >= -self.margin
+SAMPLES: Mapping[str, Callable[[Pool, Floats], Floats]] = {
+    "cutoff.gap_threshold": lambda _, distances: np.diff(distances),
+    "cutoff.distance_offset": lambda _, distances: distances - distances[0],
+    "cutoff.relative_offset": _way,
+    "quality.score_threshold": lambda pool, distances: np.array(
+        [similarity(float(distances[0]), pool.space)]
+    ),
+    "confidence.high_below": lambda _, distances: distances[:1],
+    "confidence.medium_below": lambda _, distances: distances[:1],
+}
+"""What a threshold is compared with: the values in one pool, from its ascending distances."""
 
 
 def start(old: Settings, profile: str) -> Settings:
@@ -73,65 +67,62 @@ def start(old: Settings, profile: str) -> Settings:
     return old.model_copy(update={"cutoff": fresh.cutoff}).with_values(chosen)
 
 
-def recalibrate_questions(
-    labels: Labels,
-    old: Settings,
-    backends: Backends,
-    user: User | None = None,
-    *,
-    profile: str,
-    target: Target = Target(),
-    margin: float = MARGIN,
-    folds: int = 5,
-    rerank: bool = True,
-    gathered: Progress | None = None,
-    replayed: Progress | None = None,
-) -> Recalibration:
-    """Gather the labelled questions of a collection, and recalibrate on them. Raises as `tune`
-    does, and what `gather_all` raises."""
-    check_tunable(old, len(labels.qrels))
-    rerank = rerank or always_reranks(old.quality)
-    wide = gathering(start(old, profile), rerank=rerank)
-    pools = gather_all(labels.labelled, wide, backends, user, progress=gathered)
-    return recalibrate(
-        pools, labels.qrels, old, user, profile=profile, target=target, margin=margin, folds=folds,
-        rerank=rerank, provenance=Provenance.of(labels), progress=replayed,
-    )  # fmt: skip
+def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Settings:
+    """The same values, as if they had been chosen on the pool's model, space and reranker; marked
+    as a `guess`."""
+    key = reranker_key(settings.quality) if always_reranks(settings.quality) else ""
+    changed = {}
+    for path in RECORDS:
+        record: TunedOn | Calibration | None = settings.get(path)
+        if record is not None:
+            reranks = isinstance(record, TunedOn) or record.reranker
+            place = {"embedder": pool.embedder, "space": pool.space}
+            place |= {"reranker": key if reranks else ""}
+            changed[path] = record.model_copy(update=place | ({"guess": True} if guess else {}))
+    return settings.with_values(changed)
 
 
-def recalibrate(
-    pools: Mapping[str, Pool],
-    qrels: Qrels,
-    old: Settings,
-    user: User | None = None,
-    *,
-    profile: str,
-    target: Target = Target(),
-    margin: float = MARGIN,
-    folds: int = 5,
-    rerank: bool = True,
-    provenance: Provenance = Provenance(),
-    progress: Progress | None = None,
-) -> Recalibration:
-    """Derive the settings anew from labels, and compare them with the `old` ones on the same
-    questions. `profile` names what they started from. Raises as `tune` does."""
-    tuning = tune(
-        pools, qrels, start(old, profile), user, target=target, folds=folds, rerank=rerank,
-        replaces=as_they_are(old, next(iter(pools.values()))), provenance=provenance,
-        progress=progress,
-    )  # fmt: skip
-    return Recalibration(old, tuning, margin)
+def quantiles(settings: Settings, pools: Collection[Pool]) -> dict[str, float]:
+    """The share of the hits that are below each threshold that the settings read, by path."""
+    return {
+        path: round(float(np.mean(values <= settings.get(path))), DIGITS)
+        for path, values in _samples(settings, pools).items()
+    }
 
 
-def carry_over(
-    queries: Queries,
-    old: Settings,
-    backends: Backends,
-    user: User | None = None,
-    *,
-    gathered: Progress | None = None,
-) -> Settings:
-    """The settings carried over by recorded queries, without labels: a guess. Raises what
-    `gather_all` raises."""
-    wide = gathering(old, rerank=False)
-    return carried(old, gather_all(queries, wide, backends, user, progress=gathered).values())
+def carried(settings: Settings, pools: Collection[Pool]) -> Settings:
+    """The settings for the scale of these pools, one for each question, marked as a guess.
+
+    What has no recorded quantile stays as it is: a calibration, which has no scale, and thresholds
+    that labels did not choose.
+    """
+    moved = as_they_are(settings, next(iter(pools)), guess=True)
+    record = moved.cutoff.tuned_on
+    if record is None:
+        return moved
+    values = {
+        path: float(f"{np.quantile(values, record.quantiles[path]):.3g}")
+        for path, values in _samples(settings, pools).items()
+        if path in record.quantiles
+        and record.values.get(path, settings.get(path)) == settings.get(path)
+    }
+    chosen = {path: values.get(path, value) for path, value in record.values.items()}
+    return moved.with_values(values | {RECORD: record.model_copy(update={"values": chosen})})
+
+
+def _samples(settings: Settings, pools: Collection[Pool]) -> dict[str, Floats]:
+    """The values of all pools by the path of the threshold that they are compared with."""
+    reads = [f"cutoff.{name}" for name in strategy(settings.cutoff.strategy).reads]
+    # After reranking, the cutoff compares scores, which the space does not change.
+    by_distance = settings.cutoff.enabled and not always_reranks(settings.quality)
+    curves = [
+        (pool, np.sort(pool.distances)[:DEPTH])
+        for pool in pools
+        if pool.space != "rank" and pool.distances
+    ]
+    samples = {
+        path: np.concatenate([sample(*curve) for curve in curves] or [np.zeros(0)])
+        for path, sample in SAMPLES.items()
+        if not path.startswith("cutoff.") or (by_distance and path in reads)
+    }
+    return {path: values for path, values in samples.items() if len(values)}

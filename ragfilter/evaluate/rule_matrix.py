@@ -190,7 +190,7 @@ def build_matrix(
     tallies: dict[str, _Tally] = {rule: _Tally() for rule in ids}
     for question in questions:
         of_rule: dict[str, list[str]] = defaultdict(list)
-        for hit in question.seen:
+        for hit in question.reached:
             if hit.chunk.rule in tallies:
                 of_rule[hit.chunk.rule].append(hit.id)
         for rule, chunk_ids in of_rule.items():
@@ -235,7 +235,7 @@ def build_parts(
     tallies = {place: _Tally() for place in rests}
     book = RuleBook(rests.values())
     for question in questions:
-        seen_ids = frozenset(hit.id for hit in question.seen if hit.chunk.rule == rule)
+        reached_ids = frozenset(hit.id for hit in question.reached if hit.chunk.rule == rule)
         was, scan = question.scan.check(rule), book.scan(question.pool.query)
         for place, rest in rests.items():
             now = scan.check(rest)
@@ -245,7 +245,7 @@ def build_parts(
             every = question.ruled_by(rule)
             kept, _ = question.with_rules(dict.fromkeys(every, rest))
             # Chunks that were not retrieved count only if they are pinned now, and so kept.
-            decided = seen_ids | every.intersection(kept)
+            decided = reached_ids | every.intersection(kept)
             if decided:
                 freed = frozenset() if was.passes else decided
                 tallies[place].add(question, freed, len(decided) * was.passes, kept)
@@ -274,7 +274,7 @@ def _crowding(questions: Iterable[_Question]) -> tuple[CrowdRow, ...]:
     for question in questions:
         if question.scores is None:
             continue
-        for hit in question.seen:
+        for hit in question.reached:
             if not hit.chunk.rule:
                 irrelevant = hit.id not in question.relevant
                 count = counts[hit.id]
@@ -303,8 +303,8 @@ def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A prepared question. `seen` are the retrieved hits that the user may see. `kept` and `scores`
-    are those with all rules applied.
+    """A prepared question. `reached` are the retrieved hits that the user may see. `kept` and
+    `scores` are those with all rules applied.
 
     Removing a rule that blocks lets its chunks join the `survivors` of the rules, and changes
     nothing else: what is pinned, and what the layers `behind` may look at, stays the same.
@@ -316,7 +316,7 @@ class _Question:
     settings: Settings
     user: User
     scan: Scan
-    seen: tuple[Hit, ...]
+    reached: tuple[Hit, ...]
     survivors: tuple[Hit, ...]
     blocked: Mapping[str, tuple[int, Hit]]
     behind: tuple[LayerSpec, ...]
@@ -390,24 +390,24 @@ def _prepare(
     at = [layer.name for layer in on].index("query_must")
     inputs = LayerInput(settings, pool, scan, user, explain=False)
     step = on[at].apply(hits, inputs)
-    seen = _seen(hits, pool, settings, scan)
+    reached = _reached(hits, pool, settings, scan)
     # Later layers look at none of the hits behind, except pinned ones, which they put first.
-    seen_ids = {hit.id for hit in seen}
-    seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in seen_ids]
-    seen_ids.update(step.pinned)
+    reached_ids = {hit.id for hit in reached}
+    reached += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in reached_ids]
+    reached_ids.update(step.pinned)
     if _follows(settings, step.pinned):
         blocked = (hit for hit in hits if not scan.passes(hit.chunk.rule))
-        seen += [hit for hit in blocked if hit.id not in seen_ids]
-    survivors = tuple(hit for hit in step.hits if hit.id in seen_ids)
+        reached += [hit for hit in blocked if hit.id not in reached_ids]
+    survivors = tuple(hit for hit in step.hits if hit.id in reached_ids)
     question = _Question(
         id=query_id,
         pool=pool,
         settings=settings,
         user=user,
         scan=scan,
-        seen=tuple(seen),
+        reached=tuple(reached),
         survivors=survivors,
-        blocked=_blocked(hits, survivors, seen_ids, scan, without_rule),
+        blocked=_blocked(hits, survivors, reached_ids, scan, without_rule),
         behind=tuple(on[at + 1 :]),
         inputs=inputs.after(step),
         relevant=relevant_of(labels or {}),
@@ -422,25 +422,25 @@ def _follows(settings: Settings, pinned: Mapping[str, str]) -> bool:
     return settings.query_must.references > 0 and len(pinned) >= TOGETHER
 
 
-def _seen(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:
+def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:
     """The hits down to the last one that a later layer can look at. The sides of a comparison may
     be pinned, and then take nobody's place."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
     wanted = usable_hits(settings)
-    seen = []
+    reached = []
     for hit in hits:
         if hit.id in sides:
-            seen.append(hit)
+            reached.append(hit)
         elif wanted:
-            seen.append(hit)
+            reached.append(hit)
             wanted -= scan.passes(hit.chunk.rule)
-    return seen
+    return reached
 
 
 def _blocked(
     hits: Sequence[Hit],
     survivors: Iterable[Hit],
-    seen_ids: Container[str],
+    reached_ids: Container[str],
     scan: Scan,
     without_rule: Callable[[Chunk], Chunk],
 ) -> dict[str, tuple[int, Hit]]:
@@ -449,7 +449,7 @@ def _blocked(
     return {
         hit.id: (place, replace(hit, chunk=without_rule(hit.chunk)))
         for hit, place in zip(hits, before, strict=False)
-        if hit.id in seen_ids and not scan.passes(hit.chunk.rule)
+        if hit.id in reached_ids and not scan.passes(hit.chunk.rule)
     }
 
 

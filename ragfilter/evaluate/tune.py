@@ -23,10 +23,10 @@ import numpy as np
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.carrying import quantiles
 from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
+    MIN_QUERIES,
     Choice,
     Interval,
     Tables,
@@ -41,6 +41,7 @@ from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenan
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.metrics import SET_FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
+from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.base import far_end
 from ragfilter.layers.origin import seen_labels
@@ -140,7 +141,7 @@ def _reranking(settings: Settings, depth: int) -> Settings:
 
 def _spread(pools: Iterable[Pool]) -> float:
     """The typical distance of the background from the best hit."""
-    distances = ([hit.distance for hit in pool.hits if hit.found_by == "query"] for pool in pools)
+    distances = (pool.distances for pool in pools)
     return median([far_end(values) - min(values) for values in distances if values] or [1.0])
 
 
@@ -164,8 +165,8 @@ def _short(value: float) -> float:
     return min(float(f"{value:.2g}"), 4.0)
 
 
-RECORD = "cutoff.tuned_on"
-"""Where settings carry what they were tuned on."""
+MARGIN = 0.02
+"""The loss of settings tuned again that counts as none."""
 BEFORE = "before"
 """The previous settings, as another strategy to choose from."""
 
@@ -255,6 +256,20 @@ class Tuning:
         tuned = self.tuned
         return tuned.gain.of.shows_gain and tuned.means.recall >= self.target.recall
 
+    @property
+    def judged(self) -> str:
+        """The figure by which settings replace others: what is tuned for, or recall where that is
+        tokens."""
+        return "recall" if self.target.figure == "tokens" else self.target.figure
+
+    def loses_at_most(self, margin: float) -> bool:
+        """Whether the tuned settings are shown to lose no more than `margin` (0 to 1) of the judged
+        figure against those before, on the same questions: the whole interval of the difference
+        lies above."""
+        difference = self.tuned.gain_over_before.each[self.judged]
+        alike = difference.mean if self.queries >= MIN_QUERIES else -np.inf
+        return (difference.ends[0] if difference.ends else alike) >= -margin
+
     def only(self, strategy: str) -> Tuning:
         """The same result with this strategy chosen, however the others compare. Raises KeyError if
         the strategy was not tuned."""
@@ -270,6 +285,7 @@ def tune_questions(
     target: Target = Target(),
     folds: int = 5,
     rerank: bool = True,
+    replaces: Settings | None = None,
     gathered: Progress | None = None,
     replayed: Progress | None = None,
 ) -> Tuning:
@@ -280,7 +296,7 @@ def tune_questions(
     pools = gather_all(labels.labelled, wide, backends, user, progress=gathered)
     return tune(
         pools, labels.qrels, settings, user, target=target, folds=folds, rerank=rerank,
-        provenance=Provenance.of(labels), progress=replayed,
+        replaces=replaces, provenance=Provenance.of(labels), progress=replayed,
     )  # fmt: skip
 
 
@@ -314,7 +330,7 @@ def tune(
 ) -> Tuning:
     """Find the settings that serve `target` best, and measure on held-out queries how good they
     are. They are compared with those that they may replace, by default `settings`, where tuning
-    starts.
+    starts; others count as they are, even if they no longer apply.
 
     `pools` are gathered with `gathering(settings)`, and every query has labels. Only the cutoff and
     the quality layer of `settings` change. Raises InputError for fewer than two queries, if the
@@ -378,7 +394,8 @@ def tune(
         name, after = BEFORE, before
 
     if replaces is not None:
-        replaces, stands_in = _applicable(replaces, next(iter(pools.values())), user)
+        some = next(iter(pools.values()))
+        replaces, stands_in = _applicable(as_they_are(replaces, some), some, user)
         before = {
             name: table[:, 0] for name, table in sweep(pools, qrels, [replaces], user).items()
         }

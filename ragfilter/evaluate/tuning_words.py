@@ -16,7 +16,6 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.recalibrate import Recalibration
     from ragfilter.evaluate.tune import TunedMeans, Tuning
 
 UNCHANGED = (
@@ -164,14 +163,14 @@ GUESS = (
 SIDES = ("", "before", "95% interval", "after", "95% interval", "difference", "95% interval")
 
 
-def sides(made: Recalibration) -> list[tuple[str, ...]]:
+def sides(tuning: Tuning) -> list[tuple[str, ...]]:
     """F1, recall and tokens before and after, and their difference on the same questions."""
     rows = []
     for figure in ("f1", "recall", "tokens"):
         write = "{:,.0f}".format if figure == "tokens" else "{:.3f}".format
         signed = "{:+,.0f}".format if figure == "tokens" else "{:+.3f}".format
-        tuned = made.tuning.tuned
-        pairs = ((made.tuning.before.each, write), (tuned.means.each, write),
+        tuned = tuning.tuned
+        pairs = ((tuning.before.each, write), (tuned.means.each, write),
                  (tuned.gain_over_before.each, signed))  # fmt: skip
         cells = (
             (form(each[figure].mean), between_ends(each[figure], form)) for each, form in pairs
@@ -180,15 +179,15 @@ def sides(made: Recalibration) -> list[tuple[str, ...]]:
     return rows
 
 
-def no_worse(made: Recalibration) -> str:
+def no_worse(tuning: Tuning, margin: float) -> str:
     """Whether the new settings are shown to be no worse, and what to do if they are not."""
-    name = NAMES.get(made.figure, made.figure)
-    difference = f"{name} {gain(made.difference)}"
-    if made.no_worse:
+    gained = tuning.tuned.gain_over_before.each[tuning.judged]
+    difference = f"{NAMES.get(tuning.judged, tuning.judged)} {gain(gained)}"
+    if tuning.loses_at_most(margin):
         return f"The new settings are no worse than the old ones as they are: {difference}."
     return (
         f"The new settings are not shown to be no worse: {difference}, and the margin is "
-        f"{made.margin:g}. Label more questions, or allow a larger margin."
+        f"{margin:g}. Label more questions, or allow a larger margin."
     )
 
 

@@ -1,17 +1,23 @@
-"""Turns SOURCE into records: a demo collection by name, a file, or a folder.
+"""Turns SOURCE into records: a demo collection by name, a file, a folder or a zip; and puts uploads
+and zips into a folder of ours.
 
-Source: docs/design.md#formats.
+Source: docs/design.md#formats. A name never leads out of that folder, an archive never exceeds a
+limit, and each file that is left out is named with its reason.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from ragfilter.errors import InputError
@@ -23,11 +29,17 @@ from ragfilter.ingest.openapi.read import load_openapi, load_together, not_opena
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, load_jsonl, nothing_in, to_record
-from ragfilter.ingest.unpack import ARCHIVE, passed_over, safe_name, unpack
 from ragfilter.protocols import Progress
 
 log = logging.getLogger(__name__)
 
+ARCHIVE = ".zip"
+LARGEST = 1_000_000_000
+"""Bytes that an archive may unpack to, unless a limit is given."""
+MAX_FILES = 20_000
+SHOWN_NAMES = 5
+_PART = 1 << 20
+_BAD = re.compile(r"[\x00-\x1f\x7f\\]")
 LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
     ".jsonl": load_jsonl,
     ".ndjson": load_jsonl,
@@ -253,3 +265,98 @@ def _stage(given: str, content: bytes, folder: Path, left: int) -> tuple[InputEr
 
 def _refuse(name: str, why: str, remedy: str) -> NoReturn:
     raise InputError(f"{name!r} is left out: {why}.", remedy=remedy)
+
+
+def safe_name(name: str) -> str | None:
+    """`name` as a relative path within a folder; None if it leads out of one, or is hidden."""
+    path = PurePosixPath(name)
+    parts = [part for part in path.parts if part != "."]
+    unsafe = _BAD.search(name) or path.is_absolute() or ".." in parts or not parts
+    long = len(name) > 1000 or any(len(part.encode()) > 200 for part in parts)
+    return None if unsafe or long else "/".join(parts)
+
+
+def unpack(
+    archive: Path, folder: Path, *, source: str, suffixes: Iterable[str] = (), limit: int = LARGEST
+) -> tuple[InputError, ...]:
+    """Unpack a zip into `folder`; what was left out of it, and why.
+
+    Hidden files and folders are passed over, and where `suffixes` are given, files of other kinds.
+    Raises InputError: no zip, damaged, or more than `limit` bytes.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return tuple(_members(opened, folder, source, frozenset(suffixes), limit))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{source}: this zip cannot be read ({reason}).", remedy="Pack it again."
+        ) from None
+
+
+def _members(
+    opened: zipfile.ZipFile, folder: Path, source: str, suffixes: frozenset[str], limit: int
+) -> Iterator[InputError]:
+    members = [info for info in opened.infolist() if not info.is_dir()]
+    if len(members) > MAX_FILES:
+        raise InputError(
+            f"{source}: {len(members):,} files are too many.",
+            remedy=f"Pack at most {MAX_FILES:,} in one zip.",
+        )
+    left = limit
+    others = []
+    for info in members:
+        name = safe_name(info.filename)
+        if name is None:
+            yield _refused(source, info.filename, "the name leads out of the zip", "Rename it.")
+        elif stat.S_ISLNK(info.external_attr >> 16):
+            yield _refused(source, name, "it is a link", "Pack the file itself.")
+        elif info.flag_bits & 1:
+            yield _refused(source, name, "it is locked with a password", "Pack it without one.")
+        elif _hidden(name):
+            continue
+        elif suffixes and Path(name).suffix.lower() not in suffixes:
+            others.append(name)
+        else:
+            left = _write(opened, info, folder / name, left)
+            if left < 0:
+                raise InputError(
+                    f"{source}: it unpacks to more than {limit // 1_000_000:,} MB.",
+                    remedy="Pack less into one zip.",
+                )
+    if others:
+        yield InputError(
+            f"{source}: {passed_over(others)}.",
+            remedy=f"Supported types: {', '.join(sorted(suffixes))}.",
+        )
+
+
+def passed_over(names: Sequence[str]) -> str:
+    """Says that these files are of kinds that cannot be indexed; names the first few."""
+    first = ", ".join(names[:SHOWN_NAMES])
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    what = (
+        "1 file of another kind is" if len(names) == 1 else f"{len(names)} files of other kinds are"
+    )
+    return f"{what} skipped: {first}{more}"
+
+
+def _write(opened: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int) -> int:
+    """Write one member; how many bytes may still come. What the zip says of sizes is not
+    believed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with opened.open(info) as packed, target.open("wb") as file:
+        while part := packed.read(_PART):
+            left -= len(part)
+            if left < 0:
+                break
+            file.write(part)
+    return left
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))
+
+
+def _refused(source: str, name: str, why: str, remedy: str) -> InputError:
+    return InputError(f"{source}: {name!r} is left out: {why}.", remedy=remedy)

@@ -40,7 +40,7 @@ def far_end(values: Sequence[float]) -> float:
 def nearness(pool: Pool) -> float | None:
     """The distance of the best hit as a share of the background; None if there are too few hits to
     estimate that, or no distances."""
-    distances = [hit.distance for hit in pool.hits if hit.found_by == "query"]
+    distances = pool.distances
     if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
         return None
     far = far_end(distances)

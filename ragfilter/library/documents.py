@@ -124,18 +124,18 @@ def to_hits(
                 f"{counted(len(column), 'score')} for {counted(len(given), 'document')}.",
                 remedy="Pass one score per document.",
             )
-    seen = [place for place, each in enumerate(given) if user.sees(each.chunk)]
-    told = {*seen, *(i for i, each in enumerate(given) if each.chunk.clearance is None)}
+    visible = [place for place, each in enumerate(given) if user.sees(each.chunk)]
+    told = {*visible, *(i for i, each in enumerate(given) if each.chunk.clearance is None)}
     log_all([said for i, each in enumerate(given) if i not in told for said in each.warnings])
-    places = seen or range(len(given))
+    places = visible or range(len(given))
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
     chunks = _with_ids([(i + 1, given[i].chunk) for i in places])
     pairs = zip(chunks, (given[i].doc for i in places), strict=True)
     unranked = [Hit(chunk, 0.0, 0, doc=doc) for chunk, doc in pairs]
     numbers = [numbers[i] for i in places]
     if columns:
-        mine = {name: [column[i] for i in places] for name, column in columns.items()}
-        held = _named_scores(mine, named)
+        placed = {name: [column[i] for i in places] for name, column in columns.items()}
+        held = _named_scores(placed, named)
         unranked = [replace(hit, scores=own) for hit, own in zip(unranked, held, strict=True)]
         dense = [own[DENSE] for own in held if DENSE in own]
         if dense:
@@ -144,14 +144,14 @@ def to_hits(
             numbers = [own.get(DENSE, far).value for own in held]
     hits, space, warnings = _to_hits(unranked, numbers, metric)
     if scores is None and not columns:
-        own = [given[i] for i in seen]
+        own = [given[i] for i in visible]
         nodes = any(not each.store and hasattr(each.doc, "node") for each in own)
         exponential = nodes and metric == "similarity" and space != "rank"
         warnings += (EXPONENTIAL,) if exponential else ()
         warnings += _of_store(frozenset(each.store for each in own), metric)
         warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
     said = bounded([said for i in sorted(told) for said in given[i].warnings])
-    return hits, space, (*said, *warnings) if seen else said
+    return hits, space, (*said, *warnings) if visible else said
 
 
 def _columns(

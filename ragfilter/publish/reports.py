@@ -25,7 +25,7 @@ from ragfilter.model import Hit, PoolResult, User
 from ragfilter.publish import drawing
 from ragfilter.report import in_prompt, rows, seen
 from ragfilter.report.rows import contrast, reason
-from ragfilter.report.story import Story, sentences, story
+from ragfilter.report.summary import Story, sentences, story
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers

@@ -191,8 +191,8 @@ def _cell(name: str, value: Any) -> Any:
 
 def rerank_score(result: PoolResult, hit: Hit) -> float | None:
     """The score by the current reranker; None if there is none."""
-    mine = result.pool.reranker == reranker_key(result.settings.quality)
-    return hit.rerank_score if mine else None
+    current = result.pool.reranker == reranker_key(result.settings.quality)
+    return hit.rerank_score if current else None
 
 
 def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
@@ -266,12 +266,12 @@ class Contrast:
 
 def contrast(a: PoolResult, b: PoolResult) -> Contrast:
     """Compare what two results keep."""
-    mine, theirs = _by_id(a), _by_id(b)
-    pairings = [Pairing(i, row.title, row, theirs.get(i)) for i, row in _ordered(mine)]
+    of_a, of_b = _by_id(a), _by_id(b)
+    pairings = [Pairing(i, row.title, row, of_b.get(i)) for i, row in _ordered(of_a)]
     pairings += [
-        Pairing(i, row.title, mine.get(i), row)
-        for i, row in _ordered(theirs)
-        if not _kept(mine.get(i))
+        Pairing(i, row.title, of_a.get(i), row)
+        for i, row in _ordered(of_b)
+        if not _kept(of_a.get(i))
     ]
     return Contrast(tuple(pairings))
 

@@ -35,8 +35,8 @@ class DraftStore(database.Book):
 
     def drafts(self, collection: str) -> tuple[Draft, ...]:
         """All drafts, including failed ones, in the order in which they were made."""
-        mine = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
-        return tuple(of_fields(json.loads(body)) for (body,) in self._read(mine.order_by("id")))
+        own = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
+        return tuple(of_fields(json.loads(body)) for (body,) in self._read(own.order_by("id")))
 
     def keep(self, collection: str, draft: Draft) -> None:
         """Store the draft in place of an earlier one for its chunk. It is on disk on return."""

@@ -170,7 +170,7 @@ def recover(
     seen: set[str | int] = set()
     for edit in journal.unfinished(store.name, chunk_id):
         change = edit.batch or edit.id
-        if change not in seen and (edit.at <= latest or journal.was_let_go(edit.id)):
+        if change not in seen and (edit.at <= latest or edit.id in journal.let_go):
             seen.add(change)
             settled += _settle(store, journal, edit)
     return tuple(settled)
@@ -233,8 +233,7 @@ def _write(
             finished = journal.finish(begun[0])
     except StoreError as error:
         undecided = begun and not settled
-        for edit in begun if undecided else ():
-            journal.let_go(edit.id)
+        journal.let_go.update(edit.id for edit in (begun if undecided else ()))
         outcome = UNDECIDED if undecided else NOTHING_SAVED
         raise type(error)(
             f"{error.message} {outcome}", remedy=error.remedy, action=error.action

@@ -126,7 +126,8 @@ class Journal(database.Book):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._let_go: set[int] = set()
+        self.let_go: set[int] = set()
+        """Pending edits that are abandoned for as long as this journal is open."""
 
     def begin(
         self,
@@ -178,13 +179,6 @@ class Journal(database.Book):
             connection.execute(_pending(edit).values(state="rolled_back"))
         return self.step(edit.id)
 
-    def let_go(self, edit_id: int) -> None:
-        """Mark a pending edit as abandoned for as long as this journal is open."""
-        self._let_go.add(edit_id)
-
-    def was_let_go(self, edit_id: int) -> bool:
-        return edit_id in self._let_go
-
     def unfinished(
         self, collection: str | None = None, chunk_id: str | None = None
     ) -> tuple[Edit, ...]:
@@ -213,12 +207,12 @@ class Journal(database.Book):
 
     def changed_since(self, edit: Edit) -> frozenset[str]:
         """The chunks of this edit's step that have a later edit in effect."""
-        mine, later = edits.alias("mine"), edits.alias("later")
+        own, later = edits.alias("own"), edits.alias("later")
         query = (
             sa.select(later.c.chunk_id)
-            .join(mine, (mine.c.chunk_id == later.c.chunk_id) & (mine.c.id < later.c.id))
+            .join(own, (own.c.chunk_id == later.c.chunk_id) & (own.c.id < later.c.id))
             .where(
-                _together(edit, mine),
+                _together(edit, own),
                 later.c.collection == edit.collection,
                 later.c.kind == "edit",
                 later.c.state == "done",

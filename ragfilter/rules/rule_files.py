@@ -1,5 +1,5 @@
 """Rules to and from files: `ragfilter rules export` and `import`, as JSONL, or as CSV for
-spreadsheets.
+spreadsheets; and expectations of rules, which `ragfilter rules test` checks.
 
 One object per line with `id` and `query_must`, the rule as an object or as text. Drafts (`rules
 suggest --out`) and the records that `index` reads have the same form. An import skips lines without
@@ -12,6 +12,10 @@ collection has exactly the rules of the file.
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; an invalid rule is
 written as a JSON string. A spreadsheet does not distinguish an empty cell from a missing one, so a
 line without `query_must` is skipped, and one with ``null`` removes the rule.
+
+An expectation is a line ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays if
+the question meets its rule, or if it has none. Distances do not matter, so a check needs no model
+and gives the same answer everywhere.
 """
 
 from __future__ import annotations
@@ -20,14 +24,24 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 
-from ragfilter.basics.files import read_lines, read_text, rows
+from pydantic import Field, model_validator
+
+from ragfilter.basics.files import (
+    TomlTable,
+    check_table,
+    json_objects,
+    read_lines,
+    read_text,
+    rows,
+)
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
+from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import load, parse, read_rule
 from ragfilter.text.normalise import in_one_line, whole
 from ragfilter.text.tables import harmless
@@ -291,3 +305,86 @@ def _fields(row: dict[str, str]) -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# expectations
+
+
+Wanted = Literal["stay", "go"]
+EXPECTED = 'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
+NO_CHUNK = "the collection has no such chunk"
+
+
+class Expectation(TomlTable):
+    """One line of the file, by its 1-based number."""
+
+    line: int
+    question: str
+    stay: list[str] = Field(default_factory=list)
+    go: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _expects_one_outcome(self) -> Self:
+        if not self.wanted:
+            raise ValueError("it expects nothing")
+        if both := {*self.stay} & {*self.go}:
+            raise ValueError(f"{min(both)!r} must both stay and go")
+        return self
+
+    @property
+    def wanted(self) -> tuple[tuple[str, Wanted], ...]:
+        """Each chunk with its expected outcome."""
+        return (*((i, "stay") for i in self.stay), *((i, "go") for i in self.go))
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A chunk that did not behave as expected, with the matcher's reason."""
+
+    line: int
+    question: str
+    chunk_id: str
+    must: Wanted
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of expectations: how many were `tested`, one per chunk."""
+
+    questions: int
+    tested: int
+    broken: tuple[Broken, ...]
+
+
+def read_expectations(path: Path) -> tuple[Expectation, ...]:
+    """Read the expectations in a file, in order. Raises InputError naming the line."""
+    expectations = tuple(
+        check_table(
+            record | {"line": int(where.rpartition(" ")[2])}, Expectation, where, remedy=EXPECTED
+        )
+        for where, record in json_objects(path, EXPECTED)
+    )
+    if not expectations:
+        raise InputError(f"{path} contains no expectations.", remedy=EXPECTED)
+    return expectations
+
+
+def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Outcome:
+    """Check `rules` (chunk id to rule text, None for no rule) against the expectations. Those about
+    other chunks are broken: a chunk that the user may not see is as if it did not exist."""
+    named = [i for expected in expectations for i, _ in expected.wanted]
+    book = RuleBook(filter(None, {rules.get(i) for i in named}))
+    broken: list[Broken] = []
+    for expected in expectations:
+        scan = book.scan(expected.question)
+        for chunk_id, must in expected.wanted:
+            if chunk_id not in rules:
+                reason = NO_CHUNK
+            else:
+                check = scan.check(rules[chunk_id])
+                if check.passes == (must == "stay"):
+                    continue
+                reason = check.reason
+            broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
+    return Outcome(len(expectations), len(named), tuple(broken))

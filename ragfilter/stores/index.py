@@ -291,10 +291,11 @@ def embed(
     save: Callable[[Sequence[str], Vectors], None],
     steps: Steps,
 ) -> dict[str, Vectors]:
-    """The vectors of these texts by their keys; every part is saved before the next."""
+    """The vectors of these texts by their keys; every part is saved before the next. An embedder
+    may say how many it embeds `at_once`."""
     vectors: dict[str, Vectors] = {}
     steps.add(0)
-    for part in pages(texts, EMBED_PART):
+    for part in pages(texts, getattr(embedder, "at_once", EMBED_PART)):
         keys = [copies.text_key(text) for text in part]
         made = embedder.embed(part)
         save(keys, made)

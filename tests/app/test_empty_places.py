@@ -80,6 +80,10 @@ def test_an_empty_collection(open_page: Callable[..., Any], tmp_path: Path) -> N
     assert [code.value for code in page.at.code] == ["ragfilter index FOLDER --collection hollow"]
     assert page.at.button(key="ask-button").disabled
     assert len(page.at.dataframe) == 0
+    # Its stage can be left.
+    page = open_page({"q": "anything?", "present": "true"}, workspace=tmp_path)
+    page.press("present-button")
+    assert not page.session.present
 
 
 @pytest.mark.model

@@ -102,19 +102,6 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
         assert leaked(made()) == set(), name
 
 
-def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
-    open_page: Callable[..., Any],
-) -> None:
-    told = []
-    for pattern in ("*secret*", "*nowhere*"):
-        page = open_page(AS_USER | {"retrieval.source_pattern": pattern})
-        (said,) = (error.replace("\\", "") for error in page.errors)
-        assert said.startswith("No file of the collection")
-        html = [text.replace(pattern, "PATTERN") for text in page.html]
-        told.append((said.replace(pattern, "PATTERN"), html, page.buttons))
-    assert told[0] == told[1]
-
-
 def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER)
     assert "Hidden chunks are left out as if they did not exist." in page.html
@@ -214,8 +201,11 @@ def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any],
 
 
 def test_present_and_compare_keep_to_the_user(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "adaptive-gap", "q": ASKED, "present": "true"})
-    assert leaked(page.sent) == set()
+    for question in (ASKED, QUESTION):
+        page = open_page({"profile": "adaptive-gap", "q": question, "present": "true"})
+        assert leaked(page.sent) == set()
+    page.session.operator = True
+    assert leaked(page.press("scene-flip").sent) == set()
     page = open_page({"q": ASKED, "a": "adaptive-gap", "b": "unfiltered"})
     page.at.switch_page("pages/compare.py")
     page.run()

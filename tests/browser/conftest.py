@@ -123,6 +123,11 @@ class Tab:
                     return self
         raise AssertionError(f"{option} cannot be picked in {box}")
 
+    def visit(self, page: str) -> Tab:
+        """Go to a page by its link at the top of the window."""
+        self.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
+        return self.rest()
+
     def ask(self, question: str) -> Tab:
         """Type a question, press Enter, and wait for its result."""
         self.keyed("question", "input").fill(question)

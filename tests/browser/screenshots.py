@@ -74,7 +74,7 @@ def visit(tab: Any, page: str) -> Any:
     """Go to a page by its link at the top of the window or, if that is narrow, in the sidebar."""
     before = tab.page.viewport_size
     tab.page.set_viewport_size({"width": 1440, "height": before["height"]})
-    tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
+    tab.visit(page)
     tab.page.set_viewport_size(before)
     return tab.rest()
 

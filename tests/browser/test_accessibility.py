@@ -39,7 +39,7 @@ def pages(tab: Any) -> Iterator[str]:
     tab.rest()
     yield "Inspect"
     for page in ("Rules", "Evaluate", "Tune", "Compare", "Collections"):
-        tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
+        tab.visit(page)
         expect(tab.page).to_have_url(re.compile(rf"/{page.lower()}\b"))
         tab.rest()
         yield page
@@ -52,8 +52,7 @@ def pages(tab: Any) -> Iterator[str]:
             tab.page.keyboard.press("Escape")
             expect(dialog).to_have_count(0)
             tab.rest()
-    tab.page.get_by_test_id("stTopNavLink").get_by_text("Inspect", exact=True).click()
-    tab.rest().click("present-button")
+    tab.visit("Inspect").click("present-button")
     expect(tab.page.locator(".rf-scene")).to_be_visible()
     tab.rest()
     yield "Present"

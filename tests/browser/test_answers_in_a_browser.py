@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from faults import FAULTS, Behave, Handler, Server, says, servers
 from playwright.sync_api import expect
-from waiting import SILENT_S
+from waiting import PROCESS_S, SILENT_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -85,6 +85,8 @@ def test_an_answer_streams_in_and_one_that_hangs_is_stopped(
     tab = open_tab(OWLBEARS, url=app_with_llm)
     the_answer_streams_in_and_is_remembered(tab, endpoint)
     what_hangs_is_waited_for_visibly_and_can_be_stopped(tab, endpoint)
+    judge = {"q": CLERIC, "profile": "llm-filter", "judge.timeout_ms": str(int(PROCESS_S * 1000))}
+    a_judge_that_hangs_is_stopped(open_tab(judge, url=app_with_llm), endpoint)
 
 
 def the_answer_streams_in_and_is_remembered(tab: Any, endpoint: Server) -> None:
@@ -146,6 +148,16 @@ def what_hangs_is_waited_for_visibly_and_can_be_stopped(tab: Any, endpoint: Serv
     expect(tab.page.locator(".rf-scene")).to_have_text("Everything found")
     expect(waiting).to_have_count(0)
     tab.rest().click("present-button").rest()
+
+
+def a_judge_that_hangs_is_stopped(tab: Any, endpoint: Server) -> None:
+    endpoint.asked.clear()
+    tab.rest().click("need-judge")
+    expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
+    tab.keyed("stop-search", "button").click()
+    expect(tab.keyed("waiting")).to_have_count(0)
+    expect(tab.strip.locator(".rf-fact").first).to_contain_text("not asked yet")
+    assert len(endpoint.asked) == 1
 
 
 def test_a_draft_is_waited_for_reverted_stopped_and_never_cut_off(

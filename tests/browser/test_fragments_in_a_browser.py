@@ -70,11 +70,6 @@ def tab(open_tab: OpenTab, runs: Runs) -> Any:
     return tab.expect_kept(2).rest()
 
 
-def visit(tab: Any, page: str) -> Any:
-    tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
-    return tab.rest()
-
-
 def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
     tab.choose("panel-box", "Prompt")
     prompt = tab.keyed("panel")
@@ -96,7 +91,7 @@ def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
 
 
 def test_what_rules_do(tab: Any, runs: Runs) -> None:
-    visit(tab, "Rules").choose("rules-part", "Tester")
+    tab.visit("Rules").choose("rules-part", "Tester")
     questions = tab.keyed("tester-text", "textarea")
     questions.fill(f"{CLERIC}\nWhat do owls eat?")
     questions.press("Control+Enter")
@@ -133,7 +128,7 @@ def test_what_rules_do(tab: Any, runs: Runs) -> None:
 
 
 def test_the_views_of_a_run(tab: Any, runs: Runs) -> None:
-    visit(tab, "Evaluate").pick("query-set-box", "^few · ")
+    tab.visit("Evaluate").pick("query-set-box", "^few · ")
     expect(tab.keyed("evaluate", "button")).to_have_text(re.compile(f"Measure {FEW} questions"))
     tab.rest().click("evaluate")
     expect(tab.keyed("views-bar")).to_be_visible()

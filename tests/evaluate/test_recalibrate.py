@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import ragfilter as rf
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.carrying import as_they_are, carried
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.recalibrate import recalibrate, start
-from ragfilter.evaluate.tune import recorded
+from ragfilter.evaluate.recalibrate import as_they_are, carried, start
+from ragfilter.evaluate.tune import MARGIN, recorded, tune
 from ragfilter.evaluate.tuning_words import no_worse, sides
 from ragfilter.layers.origin import seen_labels
 from ragfilter.model import Chunk, Hit, Pool
@@ -71,27 +68,27 @@ def test_nothing_is_carried_over_that_labels_did_not_choose() -> None:
 @pytest.mark.slow
 def test_recalibrated_settings_are_compared_with_the_old_ones_as_they_are() -> None:
     """The old threshold finds no cliff on the new scale; the new one finds every cliff."""
-    made = recalibrate(NEW, QRELS, TUNED, profile="full", rerank=False)
-    assert made.tuning.tuned.means.f1 == 1
-    assert made.tuning.before.f1 < 1
-    assert made.no_worse
-    assert made.difference.mean == pytest.approx(1 - made.tuning.before.f1)
-    record = made.tuning.tuned.settings.cutoff.tuned_on
+    tuning = tune(NEW, QRELS, start(TUNED, "full"), rerank=False, replaces=TUNED)
+    assert tuning.tuned.means.f1 == 1
+    assert tuning.before.f1 < 1
+    assert tuning.loses_at_most(MARGIN)
+    difference = tuning.tuned.gain_over_before.each["f1"]
+    assert difference.mean == pytest.approx(1 - tuning.before.f1)
+    record = tuning.tuned.settings.cutoff.tuned_on
     assert record is None or (record.embedder, record.guess) == ("new", False)
-    assert [row[0] for row in sides(made)] == ["F1", "recall", "tokens"]
-    ends = made.difference.ends
-    assert ends is not None
-    refused = replace(made, margin=-ends[0] - 0.01)
-    assert not refused.no_worse
-    assert "not shown to be no worse" in no_worse(refused)
+    assert [row[0] for row in sides(tuning)] == ["F1", "recall", "tokens"]
+    assert difference.ends is not None
+    margin = -difference.ends[0] - 0.01
+    assert not tuning.loses_at_most(margin)
+    assert "not shown to be no worse" in no_worse(tuning, margin)
 
 
 @pytest.mark.slow
 def test_the_library_recalibrates_results_of_the_new_model() -> None:
     results = {name: replay(pool, FULL) for name, pool in NEW.items()}
-    made = rf.recalibrate(results, QRELS, TUNED, margin=0.01)
-    assert made.tuning.tuned.means.f1 == 1
-    assert (made.no_worse, made.margin, made.old) == (True, 0.01, TUNED)
+    made = rf.recalibrate(results, QRELS, TUNED)
+    assert made.tuned.means.f1 == 1
+    assert made.loses_at_most(0.01)
     with pytest.raises(InputError, match="folds is 1"):
         rf.recalibrate(results, QRELS, TUNED, folds=1)
 

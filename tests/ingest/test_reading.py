@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from pdfs import pdf
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.load import load, stage
+from ragfilter.ingest.load import load, safe_name, stage, unpack
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.records import ReadOptions
-from ragfilter.ingest.unpack import safe_name, unpack
 from ragfilter.model import Chunk
 
 

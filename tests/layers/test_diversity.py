@@ -12,7 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.diversity import LOOKED_AT, apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, User
-from ragfilter.report.story import story
+from ragfilter.report.summary import story
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 

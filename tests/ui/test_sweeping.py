@@ -38,20 +38,6 @@ def test_axes_are_the_numbers_that_act() -> None:
     assert not any(path.startswith(("clearance.", "judge.")) for path in axes(full))
 
 
-@pytest.mark.parametrize("pair", [(THRESHOLD, OFFSET), (OFFSET, THRESHOLD), (THRESHOLD, "")])
-def test_the_fast_map_is_the_replayed_one(pair: tuple[str, str]) -> None:
-    x, y = pair
-    assert fast(GAP, x, y)
-    made = make(POOLS, QRELS, GAP, PUBLIC, x, y)
-    here = made.nearest(GAP)
-    assert made.values(here) == {path: GAP.get(path) for path in pair if path}
-    from ragfilter.evaluate.sweep import sweep
-
-    for place in range(0, made.figures["f1"].size, 173):
-        swept = sweep(POOLS, QRELS, [GAP.with_values(dict(made.values(place)))])
-        assert made.figures["f1"].ravel()[place] == pytest.approx(swept["f1"].mean())
-
-
 @pytest.mark.parametrize(
     ("strategy", "path"),
     [

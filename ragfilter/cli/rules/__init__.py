@@ -1,11 +1,8 @@
 """The command group `ragfilter rules`. Source: docs/design.md#rules."""
 
 from ragfilter.cli.rules import (  # noqa: F401 (importing a command registers it)
-    bulk,
+    changes,
     check,
-    explain,
-    files,
-    history,
-    matrix,
+    listing,
     suggest,
 )

@@ -25,12 +25,17 @@ from ragfilter.cli.rules.select import (
     select,
 )
 from ragfilter.errors import InputError
-from ragfilter.evaluate.expectations import Outcome, check_rules, read_expectations
 from ragfilter.rules import rule_files
 from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
 from ragfilter.rules.lint import analyse, fix_rules, rules_of
 from ragfilter.rules.rule import read_text
-from ragfilter.rules.rule_files import RefusedLine, read
+from ragfilter.rules.rule_files import (
+    Outcome,
+    RefusedLine,
+    check_rules,
+    read,
+    read_expectations,
+)
 from ragfilter.text.numbers import counted
 
 

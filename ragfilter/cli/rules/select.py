@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -96,18 +95,13 @@ def _holds(chunk: Chunk, name: str, value: str) -> bool:
     return re.fullmatch(pattern, str(getattr(chunk, name)), re.IGNORECASE | re.DOTALL) is not None
 
 
-def list_chunks(
-    user: User,
-    bench: Workbench,
-    collection: str,
-    harm: Mapping[str, float] = MappingProxyType({}),
-) -> Listing:
+def list_chunks(user: User, bench: Workbench, collection: str) -> Listing:
     """The listing of the chunks that `user` may see, with their states. Raises StoreError."""
     chunks = bench.collection(collection).entries()
     exported = bench.journal.edited_since_export(collection)
     visible = filter(user.sees, chunks.values())
     checks = Checks(known_words(bench, collection, user))
-    return make_listing(visible, checks, exported=exported, harm=harm)
+    return make_listing(visible, checks, exported=exported)
 
 
 def known_words(bench: Workbench, collection: str, user: User) -> frozenset[str]:

@@ -26,7 +26,6 @@ from ragfilter.cli.app import command
 from ragfilter.cli.labelled import QueryOptions
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.output import OTHER_OUT
-from ragfilter.cli.rules.matrix import row_text
 from ragfilter.cli.rules.select import (
     Selection,
     Where,
@@ -43,7 +42,7 @@ from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
 from ragfilter.rules.drafting import Draft
-from ragfilter.text.numbers import counted, money
+from ragfilter.text.numbers import counted, money, signed
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -224,7 +223,7 @@ def _propose(
         example = next(p for p in suggested.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
         row = rows.get(example.rule)
-        lines += [f"  {row_text(row)}"] if row else []
+        lines += [f"  {_row_text(row)}"] if row else []
     doubtful = sum(bool(each["remarks"]) for each in records)
     lines.append(
         f"{place.collection}: {counted(len(records), 'proposal')} for families: {len(families)}, "
@@ -237,6 +236,21 @@ def _propose(
     document |= effect_document(evidence.effect)
     text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
     output.show(document, text, as_json=as_json)
+
+
+def _row_text(row: RuleRow) -> str:
+    """A row of the matrix in short form."""
+    figures = [
+        counted(row.queries, "query"),
+        f"blocks {row.blocks}",
+        f"passes {row.passes}",
+        counted(len(row.conflicts), "conflict"),
+    ]
+    if row.delta_f1 is not None and row.delta_recall is not None:
+        figures.append(
+            f"without it F1 {signed(row.delta_f1, 4)}, recall {signed(row.delta_recall, 4)}"
+        )
+    return ", ".join(figures)
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -265,7 +279,7 @@ def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> 
     title = " ".join(chunk.name.split())
     lines = [f"{place}  {chunk.id}  {title}  ({draft.category}{second})"]
     lines.append(f"  {draft.text}" if draft.rule is not None else f"  no draft: {draft.error}")
-    lines += [] if row is None else [f"  {row_text(row)}"]
+    lines += [] if row is None else [f"  {_row_text(row)}"]
     lines += [f"  doubt: {remark}" for remark in draft.remarks]
     return "\n".join(lines) + "\n"
 

@@ -18,8 +18,7 @@ from typing import Any
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.markdown import front_matter
-from ragfilter.ingest.openapi.items import api_title, identify
-from ragfilter.ingest.openapi.places import Descriptions, Trees
+from ragfilter.ingest.openapi.items import Descriptions, Trees, api_title, identify
 from ragfilter.ingest.openapi.references import Leads, statuses, survey, unlinked
 from ragfilter.ingest.openapi.text import title_and_text
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, nothing_in, to_record

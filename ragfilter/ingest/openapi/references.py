@@ -12,8 +12,18 @@ from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import unquote
 
-from ragfilter.ingest.openapi.items import items, parameters_of, security_of, unused
-from ragfilter.ingest.openapi.places import ApiPlace, Descriptions, Item, as_dict, as_list, ref_of
+from ragfilter.ingest.openapi.items import (
+    ApiPlace,
+    Descriptions,
+    Item,
+    as_dict,
+    as_list,
+    items,
+    parameters_of,
+    ref_of,
+    security_of,
+    unused,
+)
 
 Role = Literal["", "names", "schema", "properties"]
 """What a node is: anything else, a map under names that an author chose, a schema, a map of

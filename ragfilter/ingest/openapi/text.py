@@ -14,8 +14,15 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from typing import Any
 
-from ragfilter.ingest.openapi.items import parameters_of, security_of
-from ragfilter.ingest.openapi.places import ApiPlace, Item, as_dict, as_list, ref_of
+from ragfilter.ingest.openapi.items import (
+    ApiPlace,
+    Item,
+    as_dict,
+    as_list,
+    parameters_of,
+    ref_of,
+    security_of,
+)
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
 LONG_DETAILS = 600

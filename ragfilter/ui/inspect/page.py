@@ -10,7 +10,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.report.story import story
+from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import Hit, LayerName, Outcome, PoolResult
-from ragfilter.report.story import Story
+from ragfilter.report.summary import Story
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import frame, html

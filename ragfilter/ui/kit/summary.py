@@ -11,7 +11,7 @@ from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, PoolResult
 from ragfilter.report import Summary, first
-from ragfilter.report.story import Story, sentences
+from ragfilter.report.summary import Story, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers

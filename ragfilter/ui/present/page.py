@@ -6,8 +6,8 @@ from importlib.resources import files
 
 import streamlit as st
 
-from ragfilter.report.story import Story
-from ragfilter.report.story import story as story_of
+from ragfilter.report.summary import Story
+from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answer, empty, problems, question_box, share, stacks, summary, view_as

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import streamlit as st
 
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate import caveats, tuning_words
-from ragfilter.evaluate.carrying import RECORDS, as_they_are
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.recalibrate import MARGIN, Recalibration, start
+from ragfilter.evaluate.recalibrate import RECORDS, start
 from ragfilter.evaluate.sweep import HitChange, changes
-from ragfilter.evaluate.tune import Tuning, check_tunable, gathering, tune
+from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, gathering, tune
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
@@ -46,13 +45,13 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What tuning found for the settings `before`, with the pools it found it on. `anew` is there
-    if it recalibrated."""
+    """What tuning found for the settings `before`, with the pools it found it on. `anew`: it
+    recalibrated."""
 
     tuning: Tuning
     before: Settings
     pools: Mapping[str, Pool]
-    anew: Recalibration | None = None
+    anew: bool = False
     known: dict[Settings, tuple[HitChange, ...]] = field(default_factory=dict)
 
     def losses(self, after: Settings, labels: Labels, user: User) -> list[HitChange]:
@@ -123,11 +122,10 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
         pools = gather_all(labels.labelled, wide, backends, user, progress=job.step)
         tuning = tune(
             pools, labels.qrels, begin, user, target=wish.target, rerank=rerank,
-            replaces=as_they_are(settings, next(iter(pools.values()))) if again else None,
+            replaces=settings if again else None,
             provenance=Provenance.of(labels), progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
-        anew = Recalibration(settings, tuning, MARGIN) if again else None
-        return Suggestion(tuning, settings, pools, anew)
+        return Suggestion(tuning, settings, pools, anew=again)
 
     visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
 
@@ -153,12 +151,12 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             )  # fmt: skip
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
-            anew = suggestion.anew and replace(suggestion.anew, tuning=chosen, margin=_margin())
+            margin = _margin() if suggestion.anew else None
             changed = after.changed_from(visit.settings)
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
                 on_click=_apply, args=(after, visit.settings, query_set),
-                disabled=not changed or (anew is not None and not anew.no_worse),
+                disabled=not changed or (margin is not None and not chosen.loses_at_most(margin)),
                 help="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
         with head.container(gap="small"):
@@ -167,8 +165,8 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             means = {"Before": tuning.before, "After": chosen.tuned.means}
             rows = [tuning_words.row(word, each, target) for word, each in means.items()]
             table.draw(rows, target, key="tuned-figures")
-            if anew is not None:
-                elements.aside(tuning_words.no_worse(anew))
+            if margin is not None:
+                elements.aside(tuning_words.no_worse(chosen, margin))
             if not changed:
                 elements.aside("These are the current settings.")
             else:

@@ -11,7 +11,7 @@ from typing import Any
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.maps import Map, by_factors, gathering_for, make
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.tune import RECORD
+from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool

@@ -1,0 +1,360 @@
+"""`ragfilter rules bulk`, `import`, `undo` and `redo`, each of which saves its changes as one step;
+the `history` of these, and `export`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli.app import command
+from ragfilter.cli.options import MAX_NUMBER, Filtering, Json, Place, Viewing, text_option
+from ragfilter.cli.output import emit, show, table, warn, write
+from ragfilter.cli.rules.select import (
+    FOUND,
+    OneChunk,
+    Saving,
+    Where,
+    change_text,
+    rules,
+    select,
+    select_rules,
+)
+from ragfilter.errors import InputError
+from ragfilter.rules import bulk as changes
+from ragfilter.rules import rule_files
+from ragfilter.rules.bulk import RuleChange
+from ragfilter.rules.rule_files import FileChange, ImportPlan
+from ragfilter.text.normalise import in_one_line
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.rules.journal import Edit, Journal, Step, Turn
+
+ONE = "Pass one of --set-rule, --add-group, --spellings-of, --replace and --remove."
+HELD = (
+    "Correct the drafts held back and remove their remarks from the file, or add --with-doubts "
+    "to save them as they are."
+)
+EditId = Annotated[
+    int | None,
+    typer.Option(
+        "--edit", min=1, max=MAX_NUMBER, help="An edit, with all that was changed in its step."
+    ),
+]
+RULE_CHARS = 60
+MAX_LISTED = 5
+
+
+@command(rules)
+def bulk(
+    place: Place,
+    filtering: Filtering,
+    saving: Saving,
+    where: Where = None,
+    set_rule: Annotated[str | None, "Set this rule (JSON) for every chunk."] = None,
+    group: Annotated[
+        list[str] | None, text_option("--add-group", help="Term of a new group. Repeatable.")
+    ] = None,
+    anchor: Annotated[
+        str | None, text_option("--spellings-of", help="Add --spelling to groups with this.")
+    ] = None,
+    spellings: Annotated[
+        list[str] | None, text_option("--spelling", help="Term to add. Repeatable.")
+    ] = None,
+    swap: Annotated[
+        tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
+    ] = None,
+    remove: Annotated[bool, "Remove the rules."] = False,
+    as_json: Json = False,
+) -> int:
+    """Change all rules of a selection in one step, or none if one of them cannot be written.
+
+    Exits with 1 if rules were left out because they cannot be read, or if nothing was saved because
+    labelled queries would lose recall.
+    """
+    change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
+    with place.open("rules") as bench:
+        selected = select(bench, place.collection, where, user=filtering.viewer)
+        if not selected.chunks:
+            raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
+        plan = changes.plan(change, selected.chunks)
+        saved = saving.save(plan.after, plan.before, bench, place, filtering)
+    document = place.head(selected.incomplete) | {
+        "dry_run": saving.dry_run,
+        "saved": saved.done,
+        "changes": [
+            {"id": i, "before": plan.before[i], "after": rule} for i, rule in plan.after.items()
+        ],
+        "unchanged": plan.unchanged,
+        "refused": [{"id": i, "error": why} for i, why in plan.refused.items()],
+    }
+    text = "" if saved.done else change_text(plan.before, plan.after)
+    text += "".join(f"refused: {i}: {why}\n" for i, why in plan.refused.items())
+    text += (
+        f"{place.collection}: {change.label}: {counted(len(plan.after), 'rule')} "
+        f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
+        f"{len(plan.refused)} refused\n"
+    )
+    show(document | saved.document, text + saved.text, as_json=as_json)
+    return 0 if saved.wanted and not plan.refused else FOUND
+
+
+def _change(
+    set_rule: str | None,
+    group: list[str] | None,
+    anchor: str | None,
+    spellings: list[str] | None,
+    swap: tuple[str, str] | None,
+    *,
+    remove: bool,
+) -> RuleChange:
+    if sum((set_rule is not None, bool(group), anchor is not None, swap is not None, remove)) != 1:
+        raise InputError("Exactly one change is required.", remedy=ONE)
+    if (anchor is None) != (not spellings):
+        raise InputError(
+            "--spellings-of and --spelling must be used together.", remedy="Pass both, or neither."
+        )
+    if set_rule is not None:
+        return changes.set_rule(set_rule)
+    if group:
+        return changes.add_group(group)
+    if anchor is not None:
+        return changes.add_spellings(anchor, spellings or ())
+    return changes.remove() if swap is None else changes.replace_term(*swap)
+
+
+@command(rules)
+def export(
+    place: Place,
+    viewing: Viewing,
+    out: Annotated[Path | None, "Output file: JSONL, or .csv. Default: standard output."] = None,
+    where: Where = None,
+) -> None:
+    """Write the rules as JSONL, or as CSV: id, title and query_must.
+
+    Rules edited later are listed as changed since this export, if it has all rules that were edited
+    before, and goes to a file or pipe.
+    """
+    with place.open("rules") as bench:
+        # Read before the rules, so that no edit counts as exported that is not in the file.
+        last_edit = bench.journal.last_edit(place.collection)
+        edited = bench.journal.edited_since_export(place.collection)
+        chunks = bench.collection(place.collection).entries()
+    user = viewing.viewer
+    lacking = (i for i in edited if i not in chunks or not user.sees(chunks[i]))
+    has_all_edited = user.unrestricted or not any(lacking)
+    selected = select_rules(place, viewing, where)
+    if rule_files.is_csv(out):
+        text = rule_files.csv_text(selected.chunks)
+    else:
+        text = "".join(rule_files.lines(selected.chunks))
+    prefix = f"{place.collection}: {len(selected.chunks)} rules written to "
+    written = write(text, out, prefix)
+    # What is not in the file still counts as changed since the last export.
+    if written and not where and has_all_edited and not selected.incomplete:
+        with place.open("rules") as bench:
+            bench.journal.mark_exported(place.collection, last_edit)
+
+
+@command(rules, name="import")
+def import_(
+    file: Annotated[Path, "JSONL or CSV with id and query_must, or drafts."],
+    place: Place,
+    filtering: Filtering,
+    saving: Saving,
+    with_doubts: Annotated[bool, "Also save drafts with remarks."] = False,
+    prune: Annotated[bool, "Also remove the rules of chunks that the file does not name."] = False,
+    as_json: Json = False,
+) -> int:
+    """Save the rules of a file as one step.
+
+    Lines that cannot be used are listed and left out; drafts with remarks are held back. Exits
+    with 1 if there are any, or if nothing was saved because labelled queries would lose recall.
+    """
+    user = filtering.viewer
+    with place.open("rules") as bench:
+        store = bench.collection(place.collection)
+        chunks, incomplete = store.entries(), store.incomplete
+        # A hidden chunk is refused like one that does not exist, and never pruned.
+        stored = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
+        plan = rule_files.plan(file, stored, with_doubts=with_doubts, prune=prune)
+        warn(incomplete)
+        after = {change.chunk_id: change.after for change in plan.changes}
+        saved = saving.save(after, stored, bench, place, filtering)
+    document: dict[str, Any] = place.head(incomplete) | {
+        "dry_run": saving.dry_run,
+        "saved" if saved.done else "would_save": [*map(_change_document, plan.changes)],
+        "held_back": [*map(_change_document, plan.held)],
+        "pruned": plan.pruned,
+        "unchanged": plan.unchanged,
+        "skipped": plan.skipped,
+        "refused": plan.refusals,
+    }
+    text = _import_text(place.collection, plan, saved=saved.done) + saved.text
+    show(document | saved.document, text, as_json=as_json)
+    return FOUND if plan.refusals or plan.held or not saved.wanted else 0
+
+
+def _change_document(change: FileChange) -> dict[str, Any]:
+    return asdict(change) | {"kind": change.kind}
+
+
+def _import_text(collection: str, plan: ImportPlan, *, saved: bool) -> str:
+    shown = () if saved else plan.changes
+    lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in shown]
+    lines += [_doubts("with doubts", change) for change in plan.changes if change.doubts]
+    lines += [_doubts("held back", change) for change in plan.held]
+    lines += [refusal.message for refusal in plan.refusals]
+    verb = "saved" if saved else "would be saved"
+    pruned = f" ({plan.pruned} of them removed, as the file lacks them)" if plan.pruned else ""
+    lines.append(
+        f"{collection}: {counted(len(plan.changes), 'rule')} {verb}{pruned}, {plan.unchanged} "
+        f"unchanged, {counted(plan.skipped, 'line')} without a rule skipped, "
+        f"{len(plan.refusals)} refused"
+        + (f", {len(plan.held)} held back for doubts" if plan.held else "")
+    )
+    lines += [HELD] if plan.held else []
+    return "\n".join(map(in_one_line, lines)) + "\n"
+
+
+def _doubts(what: str, change: FileChange) -> str:
+    doubts = " ".join("; ".join(change.doubts).split())
+    return f"{what}: line {change.line} ({change.chunk_id}): {doubts}"
+
+
+@command(rules)
+def history(
+    place: Place,
+    chunk: OneChunk = None,
+    edit: EditId = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MAX_NUMBER, help="Maximum number of edits.")
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """List the edits of rules, newest first.
+
+    Rules changed in one step share a line; --json and a chunk's own history list each.
+    """
+    from ragfilter.rules.journal import Step
+
+    if chunk is not None and edit is not None:
+        raise InputError("A chunk and --edit were both given.", remedy="Pass only one of them.")
+    with place.open("rules") as bench:
+        bench.collection(place.collection)
+        journal = bench.journal
+        if edit is not None:
+            edits = _together(journal, place.collection, edit)
+            before, after = ({e.chunk_id: getattr(e, side) for e in edits}
+                             for side in ("before", "after"))  # fmt: skip
+            show(edits, change_text(before, after), as_json=as_json)
+            return
+        if as_json:
+            emit(journal.history(place.collection, chunk, limit=limit))
+            return
+        if chunk is None:
+            steps = journal.steps(place.collection, limit=limit)
+        else:
+            edits = journal.history(place.collection, chunk, limit=limit)
+            steps = tuple(Step(edit, 1, int(edit.state == "done")) for edit in edits)
+    if steps:
+        heads = ("edit", "when", "who", "kind", "state", "chunk", "rule")
+        emit(table(heads, map(_row, steps)))
+    else:
+        typer.echo("No rule has been edited yet.", err=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turning:
+    """What to revert or restore: a change, one chunk's last edit, or the last of all."""
+
+    chunk: OneChunk = None
+    edit: EditId = None
+    rest: Annotated[bool, "Leave out rules that were changed since."] = False
+
+
+@command(rules)
+def undo(
+    place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json = False
+) -> int:
+    """Undo the last change of the collection, the last edit of one chunk, or any edit.
+
+    Exits with 1 if nothing was undone because labelled queries would lose recall.
+    """
+    return _turn("undo", place, filtering, saving, turning, as_json)
+
+
+@command(rules)
+def redo(
+    place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json = False
+) -> int:
+    """Redo the change that was undone last, the last of one chunk, or any that was undone.
+
+    Exits with 1 if nothing was redone because labelled queries would lose recall.
+    """
+    return _turn("redo", place, filtering, saving, turning, as_json)
+
+
+def _turn(
+    kind: Turn, place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json
+) -> int:
+    from ragfilter.rules import edits
+
+    chunk, edit, rest = turning.chunk, turning.edit, turning.rest
+    if chunk is not None and edit is not None:
+        raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
+    if chunk is not None and rest:
+        raise InputError("--rest is for changes of several rules.", remedy="Leave out the chunk.")
+    turned: tuple[Edit, ...] = ()
+    with place.open("rules") as bench:
+        store, journal = bench.collection(place.collection), bench.journal
+        entries = edits.plan_turn(kind, store, journal, edit_id=edit, chunk_id=chunk, rest=rest)
+        after = {entry.chunk_id: entry.after for entry in entries}
+        saved = saving.weigh(after, bench, place, filtering)
+        if saved.done:
+            who = bench.deployment.user
+            turned = edits.turn(
+                kind, store, journal, who=who, edit_id=edit, chunk_id=chunk, rest=rest
+            )
+    document: dict[str, Any] = {"saved": saved.done, "edits": turned}
+    lines = [f"{e.kind} of edit {e.of}: the rule of {e.chunk_id} is {e.after or 'none'}\n"
+             for e in turned]  # fmt: skip
+    if saving.dry_run:
+        document["changes"] = after
+        lines = [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
+    more = len(lines) - MAX_LISTED
+    lines[MAX_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
+    show(document | saved.document, "".join([*lines, saved.text]), as_json=as_json)
+    return 0 if saved.wanted else FOUND
+
+
+def _together(journal: Journal, collection: str, edit_id: int) -> tuple[Edit, ...]:
+    """An edit of the collection, with those made together with it. Raises InputError."""
+    edits = journal.step(edit_id)
+    if not edits or edits[0].collection != collection:
+        raise InputError(
+            f"{collection} has no edit {edit_id}.", remedy="`ragfilter rules history` lists them."
+        )
+    return edits
+
+
+def _row(step: Step) -> tuple[object, ...]:
+    edit = step.edit
+    alone = step.size == 1
+    return (
+        edit.id,
+        edit.at.isoformat(sep=" ", timespec="seconds"),
+        edit.who,
+        edit.kind,
+        edit.state if step.done in (0, step.size) else f"{step.done} of {step.size} done",
+        edit.chunk_id if alone else counted(step.size, "chunk"),
+        f"{_short(edit.before)} -> {_short(edit.after)}" if alone else "one step",
+    )
+
+
+def _short(rule: str | None) -> str:
+    text = rule or "none"
+    return text if len(text) <= RULE_CHARS else f"{text[: RULE_CHARS - 1]}…"
