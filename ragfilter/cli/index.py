@@ -54,6 +54,10 @@ def index(
     column: Annotated[
         list[str] | None, "CSV column of a field, such as text=Body. Repeatable."
     ] = None,
+    ray: Annotated[
+        str,
+        text_option("--ray", help="Embed on the Ray cluster at this address; local starts one."),
+    ] = "",
     skip_bad: Annotated[bool, "Leave out records that cannot be used, and list them."] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -72,7 +76,7 @@ def index(
     if rebuild:
         refuse_beside(
             "--rebuild", SOURCE=source, reset=reset, size=size, overlap=overlap,
-            no_headings=not headings, column=column, skip_bad=skip_bad,
+            no_headings=not headings, column=column, skip_bad=skip_bad, ray=ray,
         )  # fmt: skip
     elif not source:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
@@ -80,7 +84,7 @@ def index(
     reading = ReadOptions(size or ReadOptions().size, overlap, headings, columns_of(column or ()))
     order = Order(
         name, source, reset, skip_bad, size=reading.size, overlap=overlap,
-        headings=headings, columns=dict(reading.columns),
+        headings=headings, columns=dict(reading.columns), ray=ray,
     )  # fmt: skip
     progress = _Progress()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError, RagfilterError
 from ragfilter.ingest.records import ReadOptions, Record
-from ragfilter.protocols import Progress
+from ragfilter.model import Chunk
+from ragfilter.protocols import Embedder, Progress
 from ragfilter.stores.report import IndexReport
 from ragfilter.workbench import Workbench
 
@@ -48,6 +49,8 @@ class Order:
     overlap: int = 0
     headings: bool = True
     columns: dict[str, str] = field(default_factory=dict)
+    ray: str = ""
+    """Address of the Ray cluster that embeds; empty embeds here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,13 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             refused.append(Refusal(error.message, error.remedy))
             watch.refused(refused[-1])
 
-    embedder = (
+    embedder: Embedder = (
         bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
     )
+    if order.ray:
+        from ragfilter.indexing.ray_cluster import RayEmbedder
+
+        embedder = RayEmbedder(embedder.name, order.ray)
     reading = ReadOptions(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
@@ -165,24 +172,30 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             rules=rules,
             progress=watch.progress("index"),
         )
-    told = remap_labels(bench, name).told if labelled else ""
+    told = remap_labels(bench, name, before=labelled).told if labelled is not None else ""
     return Done(report, tuple(refused), left_out, told)
 
 
-def keep_quotes(bench: Workbench, name: str) -> bool:
-    """Keep what the labels of a collection judge, before its chunks change. Returns whether it has
-    labels. Raises StoreError."""
+def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
+    """Keep what the labels of a collection judge, before its chunks change. Returns the labelled
+    chunks; None without labels. Raises StoreError."""
     labelled = {label.chunk_id for label in bench.labels.standing(name)}
+    chunks: Mapping[str, Chunk] = {}
     if labelled:
         with suppress(CollectionMissing):
-            bench.labels.quote(name, bench.collection(name).chunks([*labelled]))
-    return bool(labelled)
+            chunks = bench.collection(name).chunks([*labelled])
+            bench.labels.quote(name, chunks)
+    return chunks if labelled else None
 
 
-def remap_labels(bench: Workbench, name: str, *, dry: bool = False) -> Relabelled:
-    """Map the labels of a collection to the chunks that hold what they judge. Raises StoreError."""
+def remap_labels(
+    bench: Workbench, name: str, *, before: Mapping[str, Chunk] = {}, dry: bool = False
+) -> Relabelled:
+    """Map the labels of a collection to the chunks that hold what they judge, unless their chunk is
+    as it was `before`. Raises StoreError."""
     from ragfilter.stores.relabel import remap
 
     collection = bench.collection(name)
     chunks = collection.chunks([*collection.entries()])
-    return remap(bench.labels, name, chunks.values(), dry=dry)
+    same = {i for i, chunk in before.items() if i in chunks and chunks[i].text == chunk.text}
+    return remap(bench.labels, name, chunks.values(), same=same, dry=dry)

@@ -7,8 +7,9 @@ If it is taken back, the one before it counts again. Source: docs/design.md#labe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from json import dumps, loads
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from ragfilter.basics.database import TEXT, TIME, WHOLE
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError, InputError
 from ragfilter.model import Chunk, User
+from ragfilter.stores.chunked import pages
 from ragfilter.text.normalise import whole
 from ragfilter.text.titles import query_id
 
@@ -129,12 +131,18 @@ class LabelBook(database.Book):
         grade: int,
         *,
         who: str,
+        place: Quoted | None = None,
     ) -> tuple[Label, ...]:
-        """Give chunks the same label, all or none. It replaces the labeller's earlier labels."""
+        """Give chunks the same label, all or none, and the `place` that it judges in them. It
+        replaces the labeller's earlier labels."""
         rows = [_row(collection, query, i, grade, who, "human") for i in chunk_ids]
         with self._writing() as connection:
             inserts = [_labels.insert().values(row).returning(_labels) for row in rows]
-            return tuple(_label(connection.execute(each).one()) for each in inserts)
+            labels = tuple(_label(connection.execute(each).one()) for each in inserts)
+            if place is not None:
+                places = [_place_row(label.id, place) for label in labels]
+                connection.execute(_places.insert(), places)
+            return labels
 
     def add(
         self,
@@ -147,8 +155,8 @@ class LabelBook(database.Book):
         """Add many labels as (question, chunk id, grade), all or none. Returns how many."""
         rows = [_row(collection, *each, who, made_by) for each in labels]
         with self._writing() as connection:
-            for start in range(0, len(rows), BATCH):
-                connection.execute(_labels.insert(), rows[start : start + BATCH])
+            for part in pages(rows, BATCH):
+                connection.execute(_labels.insert(), part)
         return len(rows)
 
     def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
@@ -163,8 +171,8 @@ class LabelBook(database.Book):
             if row.chunk_id in chunks
         ]
         with self._writing() as connection:
-            for start in range(0, len(rows), BATCH):
-                connection.execute(_places.insert(), rows[start : start + BATCH])
+            for part in pages(rows, BATCH):
+                connection.execute(_places.insert(), part)
 
     def places(self, collection: str) -> dict[int, Quoted]:
         """The places of the labels that have one, by the label's id."""
@@ -281,8 +289,8 @@ class LabelBook(database.Book):
                     "saved.",
                     remedy="Save yours under another name, or reload the page to see theirs.",
                 )
-            for start in range(0, len(rows), BATCH):
-                connection.execute(_sets.insert(), rows[start : start + BATCH])
+            for part in pages(rows, BATCH):
+                connection.execute(_sets.insert(), part)
 
     def remove_set(self, collection: str, name: str) -> None:
         """Delete a query set. The labels of its questions stay."""
@@ -365,6 +373,14 @@ def place_of(chunk: Chunk) -> Quoted:
     """The whole text of a chunk as the place of its labels."""
     page = -1 if chunk.page is None else chunk.page
     return Quoted(whole(chunk.text), whole(chunk.source), page)
+
+
+def evidence(chunk: Chunk, selected: str) -> Quoted | None:
+    """The place of what somebody selected in a chunk, whatever its spaces; None if it is not
+    there."""
+    words = whole(selected).split()
+    found = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
+    return replace(place_of(chunk), quote=found.group()) if found else None
 
 
 def visible_labels(

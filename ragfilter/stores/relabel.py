@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby
 
-from ragfilter.model import Chunk
-from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quoted
+from ragfilter.model import Chunk, User
+from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quoted, place_of
 from ragfilter.text.normalise import normalise
 
 RUN = 4
@@ -145,11 +145,16 @@ class QuoteFinder:
 
 
 def remap(
-    book: LabelBook, collection: str, chunks: Iterable[Chunk], *, dry: bool = False
+    book: LabelBook,
+    collection: str,
+    chunks: Iterable[Chunk],
+    *,
+    same: Container[str] = (),
+    dry: bool = False,
 ) -> Relabelled:
     """Map the labels whose chunk has another text now to the chunks that hold their quote, unless
-    `dry`. A label that is ambiguous or gone no longer counts until its quote is found. Raises
-    StoreError."""
+    `dry`. Labels of the `same` chunks, whose text did not change, stay. A label that is ambiguous
+    or gone no longer counts until its quote is found. Raises StoreError."""
     finder, places = QuoteFinder(chunks), book.places(collection)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
     for label in book.standing(collection):
@@ -162,7 +167,7 @@ def remap(
     for (*_, place), labels in groups.items():
         assert isinstance(place, Quoted)
         first, *others = labels
-        if not others and finder.holds(first.chunk_id, place):
+        if not others and (first.chunk_id in same or finder.holds(first.chunk_id, place)):
             continue
         finding = known.get(place) or known.setdefault(place, finder.find(place))
         ids: Sequence[str] = finding.chunk_ids
@@ -179,6 +184,29 @@ def remap(
     if not dry:
         book.move(moved)
     return Relabelled(mapped, tuple(lost))
+
+
+def choices(
+    places: Mapping[int, Quoted], labels: Iterable[Label], chunks: Iterable[Chunk], user: User
+) -> list[tuple[Label, Quoted, str]]:
+    """The labels that do not count since their chunk is not known, each with its place and every
+    chunk that may be meant, or an empty id if there is none. A user from whom chunks may be hidden
+    gets those whose whole quote is in a chunk that they see."""
+    visible = [chunk for chunk in chunks if user.sees(chunk)]
+    texts = {chunk.id: " ".join(_words(chunk.text)) for chunk in visible}
+    finder = QuoteFinder(visible)
+    return [
+        (label, places[label.id], i)
+        for label in labels
+        if label.chunk_id.startswith(UNCOUNTED) and label.id in places
+        for i in finder.find(places[label.id]).chunk_ids or ("",)
+        if user.unrestricted or (i and " ".join(_words(places[label.id].quote)) in texts[i])
+    ]
+
+
+def settle(book: LabelBook, label: Label, chunk: Chunk) -> None:
+    """Say that a label judges this chunk. Raises StoreError."""
+    book.move({label.id: (replace(place_of(chunk), found="exact"), [chunk.id])})
 
 
 def add_spans(

@@ -13,7 +13,8 @@ from faults import Handler, Serve
 from test_judging_on_the_page import stop_the_app
 
 from ragfilter.errors import StoreError
-from ragfilter.stores.labels import LabelBook, query_id
+from ragfilter.stores.labels import UNCOUNTED, LabelBook, evidence, query_id
+from ragfilter.ui.kit import grid
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -196,6 +197,27 @@ def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None
     said = "; ".join(label.told for label in book().standing("demo", question))
     assert (row["question"], row["said"]) == (question, said)
     assert any("No LLM is configured" in text for text in page.html)
+
+
+def test_a_label_without_a_chunk_is_settled_by_a_click(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = resources.open_resources().bench.collection("demo")
+    chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
+    page.choose("sets-part", "Labels")
+    assert not any("since the chunks were cut anew" in text for text in page.html)
+    place = evidence(chunk, chunk.text)
+    book().mark("demo", MINE["q3"], [f"{UNCOUNTED}old"], 2, who="ann", place=place)
+    assert any("since the chunks were cut anew" in text for text in page.run().html)
+    rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
+    assert next(iter(rows["chunk"])) == chunk.name
+    clicks = iter([0])
+    monkeypatch.setattr(
+        grid, "picked", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None
+    )
+    page.run()
+    assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
+    assert not any("since the chunks were cut anew" in text for text in page.html)
 
 
 def test_an_llm_labels_after_its_cost_is_said(

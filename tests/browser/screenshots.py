@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from browser.few import add_few
+from browser.few import app as app
 from ragfilter.ingest import demo
 from ragfilter.ui.rules.page import PARTS
 from ragfilter.ui.session.state import PANELS
@@ -26,14 +26,6 @@ CLERIC = {"q": demo.queries()["cleric-ac6"], "profile": "full", "collection": "d
 CHUNK = CLERIC | {"chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
 HEIGHTS = {1920: 1080, 1440: 900, 900: 900, 400: 800}
 Shoot = Callable[[Any, str], None]
-
-
-@pytest.fixture(scope="module")
-def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
-    """A server on a demo whose query set few has three labelled questions."""
-    workspace = copy_demo()
-    add_few(workspace)
-    return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 
 @pytest.fixture(params=[(w, d) for w in HEIGHTS for d in (False, True)],

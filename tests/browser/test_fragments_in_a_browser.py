@@ -6,14 +6,14 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from browser.few import FEW, add_few
+from browser.few import FEW
+from browser.few import app as app
 from ragfilter.ingest import demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -48,14 +48,6 @@ class Runs:
         yield
         assert self.alone > alone
         assert self.whole == whole
-
-
-@pytest.fixture(scope="module")
-def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
-    """A server on a demo whose query set few has three labelled questions."""
-    workspace = copy_demo()
-    add_few(workspace)
-    return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 
 @pytest.fixture

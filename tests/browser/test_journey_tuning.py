@@ -108,6 +108,42 @@ def test_from_the_first_label_to_the_guard(
     assert capsys.readouterr().out.count("ok  ") == 3
 
 
+def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(
+    open_tab: Callable[..., Any], workspace: Path
+) -> None:
+    tab = open_tab({"collection": "demo"})
+    hand = Hand(tab, keys=False)
+    hand.visit("Evaluate")
+    hand.press("open-labelling")
+    dialog = tab.page.locator("dialog[open]")
+    question = "Who guards the evidence?"
+    dialog.locator("input").fill(question)
+    dialog.locator("input").press("Enter")
+    expect(dialog.locator("h1")).to_have_text(question)
+    expect(dialog.locator("article p")).not_to_be_empty()
+    quote = dialog.locator("article p").evaluate(
+        """said => {
+            const range = document.createRange()
+            range.setStart(said.firstChild, 3)
+            range.setEnd(said.firstChild, 40)
+            getSelection().removeAllRanges()
+            getSelection().addRange(range)
+            return `${getSelection()}`
+        }"""
+    )
+    hand.mode("2")
+    expect(dialog).to_contain_text("Relevant, with the selected text as evidence.")
+    hand.mode("1")
+    expect(dialog).to_contain_text("Partly.")
+    hand.mode("Esc")
+    book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
+    first, _ = book.standing("demo", question)
+    places = book.places("demo")
+    book.close()
+    assert [each.quote.split() for each in places.values()] == [quote.split()]
+    assert places[first.id].quote
+
+
 def label(hand: Hand, questions: list[str]) -> None:
     """Label the first passages of every question: one action each, and one to go on."""
     page = hand.tab.page

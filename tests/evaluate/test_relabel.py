@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -15,9 +16,17 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.query_files import read_spans, span_lines
 from ragfilter.ingest import demo
 from ragfilter.ingest.passages import passages
-from ragfilter.model import Chunk
-from ragfilter.stores.labels import LabelBook, Quoted, place_of
-from ragfilter.stores.relabel import QuoteFinder, Relabelled, add_spans, mapped_share, remap
+from ragfilter.model import UNRESTRICTED, Chunk, User
+from ragfilter.stores.labels import LabelBook, Quoted, evidence, place_of
+from ragfilter.stores.relabel import (
+    QuoteFinder,
+    Relabelled,
+    add_spans,
+    choices,
+    mapped_share,
+    remap,
+    settle,
+)
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -129,6 +138,52 @@ def test_labels_follow_their_text_and_come_back(book: LabelBook) -> None:
     assert {(each.query, each.chunk_id) for each in book.standing("c")} == {
         ("who heals?", "a#1"), ("who bakes?", "a#2"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("selected", "quote"),
+    [
+        ("fire or acid", "fire or acid"),
+        ("  fire\nor acid ", "fire or acid"),
+        ("ice", ""),
+        (" ", ""),
+    ],
+)
+def test_selected_text_is_evidence_where_the_chunk_has_it(selected: str, quote: str) -> None:
+    place = evidence(Chunk("a#1", STEM, source="a", page=3), selected)
+    assert (None if place is None else (place.quote, place.source, place.page)) == (
+        (quote, "a", 3) if quote else None
+    )
+
+
+def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook) -> None:
+    whole = Chunk("a#1", f"{STEM} {TAIL}", source="a")
+    book.mark("c", "who throws?", ["a#1"], 2, who="ann", place=evidence(whole, TAIL))
+    book.quote("c", {"a#1": whole})
+    halves = [Chunk("a#1", STEM, source="a"), Chunk("a#2", TAIL, source="a")]
+    assert remap(book, "c", halves).mapped == 1
+    assert [each.chunk_id for each in book.standing("c")] == ["a#2"]
+
+
+def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> None:
+    twice = [Chunk("a#1", f"{STEM} Here.", source="a"), Chunk("a#2", "Bread " * 9, source="a"),
+             Chunk("a#3", f"{STEM} There.", source="a")]  # fmt: skip
+    book.mark("c", "who heals?", ["a#1"], 2, who="ann", place=evidence(twice[0], STEM))
+    assert remap(book, "c", twice, same={"a#1"}) == Relabelled(0, ())
+    assert remap(book, "c", twice).lost == (("who heals?", "a#1", "ambiguous"),)
+    rows = choices(book.places("c"), book.standing("c"), twice, UNRESTRICTED)
+    assert [(label.query, place.quote, i) for label, place, i in rows] == [
+        ("who heals?", STEM, "a#1"),
+        ("who heals?", STEM, "a#3"),
+    ]
+    secret = replace(twice[0], clearance=1)
+    seen = choices(book.places("c"), book.standing("c"), [secret, *twice[1:]], User())
+    assert [i for *_, i in seen] == ["a#3"]
+    assert choices(book.places("c"), book.standing("c"), [secret, twice[1]], User()) == []
+    settle(book, rows[1][0], twice[2])
+    assert [each.chunk_id for each in book.standing("c")] == ["a#3"]
+    assert remap(book, "c", twice) == Relabelled(0, ())
+    assert mapped_share(book.places("c")) == 1
 
 
 def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import streamlit as st
 from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.labelling import Bill, Request
 from ragfilter.model import Chunk
-from ragfilter.stores.labels import Label, conflicts
+from ragfilter.stores.labels import UNCOUNTED, Label, conflicts
+from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, progress
@@ -32,6 +33,7 @@ def draw(asked: ChosenSet) -> None:
     seen = asked.labels
     st.markdown(message(told(seen)))
     _conflicts(seen, asked.chunks)
+    _lost(asked)
     elements.heading("Labels by an LLM")
     if any(label.made_by == "llm" for label in seen):
         elements.aside(query_sets.agreed(seen).told)
@@ -74,6 +76,36 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
         first = parted[row][0]
         state.open_chunk(first.chunk_id)
         running.open_inspect(first.query, state.session().profile, state.session().changes)
+
+
+def _lost(asked: ChosenSet) -> None:
+    """Draw the labels whose chunk is not known since the chunks were cut anew. A click says which
+    it is."""
+    standing, places = asked.book.standing(asked.collection), asked.book.places(asked.collection)
+    lost = [label for label in standing if label.chunk_id.startswith(UNCOUNTED)]
+    store = asked.resources.bench.collection(asked.collection)
+    chunks = store.chunks([*asked.chunks]) if lost else {}
+    rows = choices(places, lost, chunks.values(), asked.user)
+    if not rows:
+        return
+    elements.heading("Labels without a chunk")
+    elements.aside(
+        "These do not count since the chunks were cut anew. Click the chunk that a label judges; "
+        "label anew what is in none."
+    )
+    table = pd.DataFrame(
+        {
+            "question": [label.query for label, *_ in rows],
+            "judged": [place.quote for _, place, _ in rows],
+            "chunk": [chunks[i].name if i else None for *_, i in rows],
+            "text": [chunks[i].text if i else None for *_, i in rows],
+        }
+    )
+    ids = [f"{label.id} {i}" for label, _, i in rows]
+    row = grid.picked(table, ids, name="lost-labels", columns=COLUMNS, box="lost")
+    if row is not None and rows[row][2]:
+        settle(asked.book, rows[row][0], chunks[rows[row][2]])
+        st.rerun()
 
 
 def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:

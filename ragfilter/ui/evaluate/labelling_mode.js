@@ -71,10 +71,17 @@ class Mode {
     if (!passage) return
     this.history.push([this.question, this.place, passage.grade])
     passage.grade = grade
-    this.said = `${WORDS[grade]}.`
+    const quote = grade ? this.selected() : ""
+    this.said = `${WORDS[grade]}${quote ? ", with the selected text as evidence" : ""}.`
     this.place = this.next(this.place + 1)
-    this.emit("mark", this.question.query, passage.id, grade)
+    this.emit("mark", this.question.query, passage.id, grade, quote)
     this.draw()
+  }
+
+  // What is selected of the passage.
+  selected() {
+    const chosen = getSelection()
+    return this.dialog.querySelector("article p")?.contains(chosen.anchorNode) ? `${chosen}`.trim() : ""
   }
 
   undo() {
@@ -167,6 +174,8 @@ class Mode {
       })))
     const marks = [2, 1, 0].map(grade => this.button(grade, WORDS[grade], () => this.mark(grade), {
       disabled: !passage, ariaPressed: String(passage?.grade === grade),
+      title: grade ? "Select the text that answers the question first, to keep it as evidence." : "",
+      onmousedown: event => event.preventDefault(),
     }))
     this.dialog.replaceChildren(
       make("header", {},

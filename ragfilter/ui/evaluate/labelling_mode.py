@@ -19,7 +19,7 @@ from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import rows
-from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of
+from ragfilter.stores.labels import ASKED, GRADES, Label, evidence, qrels_of
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.runs import chosen
@@ -144,11 +144,16 @@ def _take(asked: ChosenSet) -> None:
 def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
     session = state.session()
     match kind, given:
-        case "mark", (str(query), str(chunk_id), int(grade)) if grade in GRADES:
+        case "mark", (str(query), str(chunk_id), int(grade), str(quote)) if grade in GRADES:
             visible = asked.chunks.get(chunk_id)
             if visible is None or not asked.user.sees(visible):
                 return
-            marked = asked.book.mark(asked.collection, query, [chunk_id], grade, who=author())
+            store = asked.resources.bench.collection(asked.collection)
+            chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
+            marked = asked.book.mark(
+                asked.collection, query, [chunk_id], grade, who=author(),
+                place=evidence(chunk, quote),
+            )  # fmt: skip
             ids = tuple(label.id for label in marked)
             mark = LabelChange(ids, chunk_id, asked.collection, query)
             session.label_query = query

@@ -44,11 +44,11 @@ def draw(
 
 def picked(
     table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: dict[str, Any],
-    height: int = 360,
+    height: int = 360, box: str = "table",
 ) -> int | None:  # fmt: skip
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the row
-    that was clicked."""
-    with st.container(key="table"):
+    that was clicked. `box` is another key where a page has two such tables."""
+    with st.container(key=box):
         event = st.dataframe(
             table,
             key=key_of(name, ids),
