@@ -229,6 +229,12 @@ class LabelBook(database.Book):
             last[pair] = label
         return tuple(last.values())
 
+    def holds(self, collection: str) -> bool:
+        """Whether anybody has labelled a chunk of the collection."""
+        return bool(
+            self._read(sa.select(_labels.c.id).where(_labels.c.collection == collection).limit(1))
+        )
+
     def version(self, collection: str) -> str:
         """A version that changes with every label added or removed."""
         return self._version(collection, _labels)

@@ -169,7 +169,7 @@ def _columns(
             color=list(chips.values()),
         ),
         "title": column.ButtonColumn(
-            width=188,
+            width=166,
             help="Long titles keep what tells them apart. Click to open the chunk.",
             type="tertiary",
             alignment="left",
@@ -202,7 +202,7 @@ def _columns(
         ),
         "layer": column.TextColumn(width=82, help="The layer that kept or dropped the chunk."),
         "reason": column.TextColumn(
-            width=268,
+            width=258,
             help="What was compared. The tab Chunk shows it in full.",
         ),
         "similarity": column.NumberColumn(
