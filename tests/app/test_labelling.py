@@ -110,5 +110,5 @@ def test_a_question_of_a_trace_is_filtered_over_what_was_recorded(page: Any) -> 
     book.record("demo", {QUESTION: [last, first, "gone"]})
     page.ask(QUESTION).press("open-recorded")
     assert page.ids == [first, last]
-    assert page.link["open"] == "evidence,recorded"
+    assert page.at.query_params["open"] == "evidence,recorded"
     assert len(page.press("open-recorded").ids) > 2
