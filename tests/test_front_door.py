@@ -63,7 +63,7 @@ def test_no_more_is_left_out_than_was_asked_for() -> None:
     assert rf.cut(distances).kept == 300
     assert rf.cut(distances, strategy="fixed").kept == MANY
     seeds = rf.cut(distances, max_results=5)
-    assert (seeds.kept, seeds.reason[-32:]) == (5, "; k = 5 leaves out the other 995")
+    assert (seeds.kept, seeds.reason[-42:]) == (5, "; max_results = 5 leaves out the other 995")
     budget = {"max_context_tokens": 100 * MANY}
     wide = rf.Settings(cutoff={"max_results": MANY}, context=budget)
     assert len(rf.Filter(wide)(QUERY, docs, distances, metric="cosine")) == 300
@@ -76,7 +76,7 @@ def test_no_more_is_left_out_than_was_asked_for() -> None:
     few = rf.Filter(rf.Settings())(QUERY, docs, distances, metric="cosine")
     assert len(few) == 5
     assert {row.reason for row in few.dropped} == {"beyond the first 5"}
-    assert "k = 5 leaves out the other 995" in repr(few)
+    assert "max_results = 5 leaves out the other 995" in repr(few)
     full = rf.Filter(rf.Settings(cutoff={"max_results": MANY}))
     fell = full(QUERY, docs, distances, metric="cosine").dropped[0]
     assert (fell.layer, fell.reason) == ("context", "the context budget of 4,000 tokens is full")

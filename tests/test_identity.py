@@ -49,6 +49,7 @@ from ragfilter.model import (
 from ragfilter.protocols import Where
 from ragfilter.publish import reports
 from ragfilter.publish.reports import ReportOrigin
+from ragfilter.report.reference_tree import Known
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
@@ -56,7 +57,6 @@ from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.metadata import admission, can_push
-from ragfilter.ui.inspect.reference_graph import Known
 from ragfilter.ui.session import link
 
 NAMES = ("ops", "hr", "law", "5", "None", "nan")

@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Hit, Judgement, Pool, PoolResult, Verdict
-from ragfilter.report.thresholds import first_step, limits
+from ragfilter.report.thresholds import limits
 from ragfilter.settings.schema import Settings
 
 DISTANCES = (0.10, 0.20, 0.25, 0.50, 0.55, 0.60, 0.65, 1.20)
@@ -63,23 +63,6 @@ def test_a_strategy_s_own_limit_and_the_context_budget_are_limits(
     hits = tuple(Hit(Chunk(f"c{n}", "word " * 40), d, n) for n, d in enumerate((0.1, 0.2), start=1))
     tight = Settings().with_values({"context.max_context_tokens": 60})
     assert told(replay(Pool("q", "demo", "l2", hits), tight)) == snapshot
-
-
-@pytest.mark.parametrize(
-    ("distances", "settings", "size"),
-    [
-        ((0.10, 0.40, 0.45, 0.60), {}, 0.30),
-        ((0.10, 0.40, 0.45, 0.60), {"cutoff.skip_first": False}, None),
-        ((0.10, 0.40, 0.45, 0.80), {}, None),  # another one is taller
-        ((0.10, 0.18, 0.20, 0.22), {}, None),  # below the threshold: no cliff in any case
-        ((0.10, 0.40), {}, 0.30),
-        ((0.10,), {}, None),
-    ],
-)
-def test_the_first_step_where_it_is_the_tallest(
-    distances: tuple[float, ...], settings: dict[str, Any], size: float | None
-) -> None:
-    assert first_step(result(distances, **settings)) == (size and pytest.approx(size))
 
 
 def test_what_stands_too_far_down_is_counted_where_its_place_is_not_its_rank(

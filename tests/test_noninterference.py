@@ -49,12 +49,12 @@ from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
+from ragfilter.report import curve_points
 from ragfilter.report.verdicts import preview_expansion
 from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
-from ragfilter.ui.inspect import curve_points
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b *|\btime +""")
 

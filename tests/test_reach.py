@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stores import OneVector
 
 from ragfilter.engine import replay as replaying
 from ragfilter.engine import retrieve
@@ -36,12 +37,8 @@ RULES = (
 USERS = (User(), User(1), User(1, ("ops",)), User(2, ("ops", "hr")))
 
 
-class OneVector:
-    name = "given"
-    vector = np.ones(8, dtype=np.float32) / np.float32(np.sqrt(8))
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return np.stack([self.vector for _ in texts])
+QUESTION = np.ones(8, dtype=np.float32) / np.float32(np.sqrt(8))
+EMBEDDER = OneVector({}, QUESTION)
 
 
 @dataclass
@@ -105,7 +102,7 @@ def test_every_road_keeps_the_same_chunks(
         more = {"cutoff.enabled": False, "quality.enabled": False, "retrieval.k": 9}
         settings = settings.with_values(more | {"diversity.enabled": True,
                                                 "diversity.max_similarity": 0.1})  # fmt: skip
-    backends = Backends(collection, OneVector())
+    backends = Backends(collection, EMBEDDER)
     roads = {
         "wide": run(QUERY, settings, backends, user, wide=True),
         "narrow": run(QUERY, settings, backends, user),
@@ -113,8 +110,8 @@ def test_every_road_keeps_the_same_chunks(
     monkeypatch.setattr(store, "catalogue_limit", N - 1)
     large = Watched(collection)
     roads |= {
-        "large": run(QUERY, settings, Backends(large, OneVector()), user),
-        "large, wide": run(QUERY, settings, Backends(large, OneVector()), user, wide=True),
+        "large": run(QUERY, settings, Backends(large, EMBEDDER), user),
+        "large, wide": run(QUERY, settings, Backends(large, EMBEDDER), user, wide=True),
     }
     kept = {name: [hit.id for hit in result.kept] for name, result in roads.items()}
     assert kept["wide"]
@@ -138,10 +135,10 @@ def test_a_narrow_pool_holds_what_is_used(
     if a layer reads the background."""
     settings = load(profile=profile, environ={}).settings
     user = User(2, ("ops", "hr")) if settings.clearance.enabled else None
-    pool = gather(QUERY, settings, Backends(collection, OneVector()), user, wide=False)
+    pool = gather(QUERY, settings, Backends(collection, EMBEDDER), user, wide=False)
     seen = [hit for hit in pool.hits if User(2, ("ops", "hr")).sees(hit.chunk)]
     assert len(seen if profile == "full" else pool.hits) == hits
-    assert len(gather(QUERY, settings, Backends(collection, OneVector())).hits) >= 200
+    assert len(gather(QUERY, settings, Backends(collection, EMBEDDER)).hits) >= 200
 
 
 REACHES = {
@@ -163,7 +160,7 @@ def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -
     settings = load(profile=profile, environ={}).settings
     watched = Watched(collection)
     user = User(9) if settings.clearance.enabled else None
-    gather("cleric", settings, Backends(watched, OneVector()), user, wide=False)
+    gather("cleric", settings, Backends(watched, EMBEDDER), user, wide=False)
     assert (usable_hits(settings), wanted_hits(settings), watched.searches[0]) == REACHES[profile]
 
 
@@ -179,7 +176,7 @@ def lengths(store: ChromaStore) -> ChromaCollection:
     made = store.create("lengths", embedder="given")
     rows = []
     for i in range(200):
-        vector = OneVector.vector.copy()
+        vector = QUESTION.copy()
         vector[0] += 0.01 * i
         rule = '{"contain":"druid"}' if i % 3 == 1 else None
         chunk = Chunk(f"c{i:03d}", "short" if i < 60 else "long " * 30, rule=rule)
@@ -200,7 +197,7 @@ def test_a_layer_that_does_not_say_how_far_it_looks_gets_the_pages_pool_with_tex
         monkeypatch.setattr(module, "LAYERS", (*LAYERS[:place], short, *LAYERS[place:]))
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({"quality.enabled": False, "retrieval.pool_size": 100})
-    backends = Backends(lengths, OneVector())
+    backends = Backends(lengths, EMBEDDER)
     wide = run("cleric", settings, backends, User(1), wide=True)
     narrow = run("cleric", settings, backends, User(1))
     assert wide.kept[0].id == "c060"
@@ -219,7 +216,7 @@ def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(
     settings = load(profile="full", environ={}).settings
     settings = settings.with_values({"words.depth": 15, "retrieval.pool_size": 30})
     settings = settings.with_values({"quality.reranker": "none"})
-    result = run(QUERY, settings, Backends(watched, OneVector()), user)
+    result = run(QUERY, settings, Backends(watched, EMBEDDER), user)
     assert len(watched.searches) == 1
     assert not all(user.sees(hit.chunk) for hit in result.pool.hits)
     assert watched.fetched
@@ -231,15 +228,12 @@ def test_nobody_may_see_anything_is_said_without_a_catalogue_too(
 ) -> None:
     made = store.create("secrets", embedder="given")
     made.write(
-        [
-            StoredRow(Chunk(f"c{i}", "hush", "Secret", clearance=i + 3), OneVector.vector)
-            for i in range(3)
-        ]
+        [StoredRow(Chunk(f"c{i}", "hush", "Secret", clearance=i + 3), QUESTION) for i in range(3)]
     )
     made.mark_content("x")
     settings = load(profile="full", environ={}).settings
     monkeypatch.setattr(store, "catalogue_limit", 0)
-    result = run(QUERY, settings, Backends(made, OneVector()), User(1))
+    result = run(QUERY, settings, Backends(made, EMBEDDER), User(1))
     assert result.status == "insufficient_clearance"
     assert "5" in result.message
     assert not any(hit.chunk.text or hit.chunk.title for hit in result.hits)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stores import OneVector
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter import report
@@ -44,13 +45,6 @@ class Ordered(MemoryCollection):
         return {i: float(i[1:]) for i in self.all}
 
 
-class Embedder:
-    name = "none"
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return np.ones((len(texts), 1), dtype=np.float32)
-
-
 class Reranker:
     """Scores the last texts highest."""
 
@@ -63,7 +57,8 @@ class Reranker:
 def asked(profile: str, **values: Any) -> PoolResult:
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
-    backends = Backends(Ordered(), Embedder(), reranker=lambda _: Reranker())
+    embedder = OneVector({}, np.ones(1, dtype=np.float32))
+    backends = Backends(Ordered(), embedder, reranker=lambda _: Reranker())
     return run("words", settings, backends, wide=True)
 
 

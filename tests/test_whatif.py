@@ -121,11 +121,23 @@ def test_what_nothing_drops_is_pinned_or_beyond_every_limit(
     assert stays(made, "c1") == why
 
 
-def test_several_limits_of_one_layer_are_not_several_layers() -> None:
+def test_what_one_setting_cannot_bring_back_two_can() -> None:
     # Rank 7 is beyond k and after the cliff, and without a cutoff it is beyond the first 5.
     made = result(CLIFFS, **{"retrieval.k": 5})
-    assert changes(made, "c7") == ()
-    assert stays(made, "c7").startswith("More than one limit keeps it out. First Cutoff: ")
+    (pair,) = changes(made, "c7")
+    assert pair.words == "Max results 6 → 7 and Min results 2 → 7"
+    assert (pair.came, pair.went) == (("c6",), ())
+    settings = made.settings.with_values(pair.values)
+    assert "c7" in [hit.id for hit in replay(made.pool, settings).kept]
+
+
+def test_what_three_limits_keep_out_is_said() -> None:
+    rule = '{"contain": "owl"}'
+    far = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2"), 0.2, 2), Hit(Chunk("c3", rule=rule), 0.9, 3))
+    limits = {"query_must.enabled": True, "cutoff.max_results": 2, "retrieval.k": 2}
+    made = replay(Pool("a question", "demo", "l2", far), Settings().with_values(limits))
+    assert changes(made, "c3") == ()
+    assert stays(made, "c3").startswith("More than two limits keep it out. First query_must: ")
 
 
 def test_clearance_is_never_among_the_changes() -> None:
@@ -167,11 +179,12 @@ def test_every_change_does_what_it_says_and_none_is_smaller(
     before = {hit.id for hit in made.kept}
     found = {change.path: change for change in changes(made, chunk, most=len(RANGES))}
     for change in found.values():
-        after = replay(made.pool, made.settings.with_values({change.path: change.new}))
+        after = replay(made.pool, made.settings.with_values(change.values))
         kept = {hit.id for hit in after.kept}
         assert (chunk in kept) is (chunk not in before)
         assert {*change.came} == kept - before - {chunk}
         assert {*change.went} == before - kept - {chunk}
+    found = {} if any(change.also for change in found.values()) else found
     shared: ReplayMemo = {}
     for name in layer("cutoff").used(made.settings):
         path = f"cutoff.{name}"

@@ -1,4 +1,5 @@
-"""Find the smallest change of one setting that keeps a dropped chunk or drops a kept one.
+"""Find the smallest change that keeps a dropped chunk or drops a kept one: of one setting, or two
+where a dropped chunk needs both.
 
 Every answer is found and verified by `replay`. Clearance is never changed: nobody can grant
 themselves access.
@@ -34,8 +35,8 @@ IDLE = frozenset({"ms", "tokens", "s"})
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting changed from `old` to `new`. `came` and `went` are the other chunks that it
-    brings in and drops, in order.
+    """One setting changed from `old` to `new`, and with it `also` another, if one is not enough.
+    `came` and `went` are the other chunks that come and go, in order.
     """
 
     path: str
@@ -43,6 +44,12 @@ class SettingChange:
     new: Any
     came: tuple[str, ...] = ()
     went: tuple[str, ...] = ()
+    also: SettingChange | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The new values by path."""
+        return {self.path: self.new} | (self.also.values if self.also else {})
 
     @property
     def words(self) -> str:
@@ -50,13 +57,15 @@ class SettingChange:
         if isinstance(self.new, bool):
             name = layer(self.path.partition(".")[0]).title
             label = name if self.path.endswith(".enabled") else setting(self.path).label
-            return f"Switch {label} {'on' if self.new else 'off'}"
-        return f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+            words = f"Switch {label} {'on' if self.new else 'off'}"
+        else:
+            words = f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+        return f"{words} and {self.also.words}" if self.also else words
 
 
 def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
     """The changes of one setting that alone keep a dropped chunk or drop a kept one, smallest
-    first.
+    first; for a dropped chunk that needs two, the smallest pair.
 
     Empty if there is no such change, for a chunk that is not among the hits, and for one that its
     user may not see. The layer that dropped the chunk is tried first. Switching it off comes last.
@@ -66,18 +75,20 @@ def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[Settin
         return ()
     wanted = chunk_id not in {kept.id for kept in result.kept}
     search = _Search(result.pool, result.settings, result.user, chunk_id, wanted)
-    turning = [
-        each for info in _candidates(result, chunk_id, wanted) if (each := search.along(info))
-    ]
+    infos = list(_candidates(result, chunk_id, wanted))
+    turning = [each for info in infos if (each := search.along(info))]
     turning.sort(key=lambda each: each[0])
-    proposals = [search.change(path, value) for _, path, value in turning[:most]]
+    proposals = [{path: value} for _, path, value in turning[:most]]
     if not proposals:
-        proposals = [search.change(path, value) for path, value in search.switches(result)]
-    return tuple(proposals)
+        proposals = [{path: value} for path, value in search.switches(result)]
+    if not proposals and wanted:
+        pairs = sorted(search.pairs(result, infos), key=lambda each: each[0])
+        proposals = [values for _, values in pairs[:1]]
+    return tuple(map(search.change, proposals))
 
 
 def stays(result: PoolResult, chunk_id: str) -> str:
-    """Why no change keeps or drops a chunk, in words: it is pinned, several limits keep it out, or
+    """Why no change keeps or drops a chunk, in words: it is pinned, many limits keep it out, or
     no limit goes that far."""
     kept = any(hit.id == chunk_id for hit in result.kept)
     for trace in result.traces:
@@ -90,7 +101,7 @@ def stays(result: PoolResult, chunk_id: str) -> str:
             if decision.outcome == "dropped" and not kept:
                 if trace.layer == "clearance":
                     return f"{decision_text}."
-                return f"More than one limit keeps it out. First {decision_text}."
+                return f"More than two limits keep it out. First {decision_text}."
     return "No limit of an active layer drops it, even at its lowest or highest value."
 
 
@@ -227,14 +238,44 @@ class _Search:
                 if self.turns(path, False):
                     yield path, False
 
-    def change(self, path: str, value: Any) -> SettingChange:
-        """The change with what else it brings and loses."""
+    def pairs(
+        self, result: PoolResult, infos: Sequence[FieldInfo]
+    ) -> Iterator[tuple[float, dict[str, Any]]]:
+        """Two changes that together keep the chunk, after the shares of their ranges. One is of the
+        layer that dropped it: first at an end of its range, then as near as the other allows."""
+        name = next(t.layer for t in reversed(result.traces) for d in t.decisions
+                    if d.chunk_id == self.chunk_id and d.outcome == "dropped")  # fmt: skip
+        own = [info for info in infos if info.section == name]
+        ends: list[tuple[str, Any]] = [(f"{name}.enabled", False)]
+        ends += [(info.path, end) for info in own for end in (info.low, info.ceiling)]
+        for path, end in ends:
+            if (moved := self._moved_to(path, end)) is None:
+                continue
+            seconds = [each for info in infos if info.path != path if (each := moved.along(info))]
+            seconds += [(1.0, *switch) for switch in moved.switches(result) if switch[0] != path]
+            if end is False:
+                # What does not help without the layer does not help with it.
+                infos = [*own, *(info for info in infos if info.path in {s[1] for s in seconds})]
+            for far, other, value in seconds:
+                back = self._moved_to(other, value) if end is not False else None
+                first = (1.0, path, end) if back is None else back.along(setting(path))
+                if first is not None:
+                    yield first[0] + far, {path: first[2], other: value}
+
+    def _moved_to(self, path: str, value: Any) -> _Search | None:
+        """The search from other settings; None if they are refused."""
+        made = self.replayed(path, value)
+        return None if made is None else replace(self, settings=made.settings)
+
+    def change(self, values: dict[str, Any]) -> SettingChange:
+        """The change of one or two settings with what else it brings and loses."""
         before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
-        changed = self.replayed(path, value)
-        after = [] if changed is None else [hit.id for hit in changed.kept]
-        return SettingChange(
-            path, self.settings.get(path), value, *_moved(before, after, self.chunk_id)
-        )
+        settings = self.settings.with_values(values)
+        changed = replay(self.pool, settings, self.user, memo=self.memo, explain=False)
+        moved = _moved(before, [hit.id for hit in changed.kept], self.chunk_id)
+        (path, value), *second = values.items()
+        also = [SettingChange(other, self.settings.get(other), new) for other, new in second]
+        return SettingChange(path, self.settings.get(path), value, *moved, *also)
 
 
 def _first_turn(at: Callable[[int], tuple[bool, object]], low: int, high: int) -> int | None:

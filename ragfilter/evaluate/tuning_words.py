@@ -13,7 +13,7 @@ from ragfilter.evaluate.variants import ABOUT_ORACLE
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, distance
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.tune import TunedMeans, Tuning
@@ -214,6 +214,8 @@ def shown(path: str, value: Any) -> str:
         return "none"
     if path.endswith(".enabled"):
         return "on" if value else "off"
+    if isinstance(value, float):
+        return distance(value)
     # As in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)
 

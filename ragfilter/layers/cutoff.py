@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ragfilter.errors import SettingsError
 from ragfilter.layers.base import (
@@ -37,6 +37,8 @@ LOWERED = "distance minus shared words"
 PROBABILITY = "1 − probability"
 PLACE = "place in the order"
 BY = "distance by "
+SHALLOW = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
+UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank always"
 
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
 
@@ -117,13 +119,13 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
     over = f"takes precedence over the minimum of {least}"
     k_wins = examined == k < min(n, least)
     if kept > wish.kept:
-        raised = f"k = {k} {over}" if k_wins else f"at least {least}"
+        raised = f"max_results = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
         reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
         return replace(wish, kept=kept, reason=reason, raise_reason=raised, strategy_kept=wish.kept)
     if kept == examined < n and wish.strategy != "fixed":
         precedence = f" and {over}" if k_wins else ""
-        reason = f"{wish.reason}; k = {k} leaves out the other {n - examined}{precedence}"
+        reason = f"{wish.reason}; max_results = {k} leaves out the other {n - examined}{precedence}"
         return replace(wish, reason=reason)
     return wish
 
@@ -149,83 +151,124 @@ def acting(result: PoolResult) -> Settings:
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the pins and the hits before the cut. `detail` holds the cut and its values."""
     check_tuned(inputs.settings, inputs.pool)
-    settings = inputs.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
-    free = tuple(hit for hit in hits if hit.id not in inputs.pinned)
-    values_of = strategy(settings.strategy).values_of
-    named = {} if values_of else by_name(hits, settings.score, inputs.pool)
-    if named:
-        far = max(named.values())
-        free = tuple(sorted(free, key=lambda h: (named.get(h.id, far), h.id not in named)))
-    ordered = inputs.reranked and inputs.pool.scores_are_ranks and not named
-    reranked = inputs.reranked and bool(free) and not (ordered or named)
-    own = (hit.scores[settings.score] for hit in hits if settings.score in hit.scores)
-    only_order = any(score.metric == "rank" for score in own)
-    unscored = only_order or ordered or (inputs.pool.space == "rank" and not (reranked or named))
-    values_of = None if unscored else values_of
-    probabilities = None if values_of is None else values_of(pins + free, inputs)
-    unweighed = values_of is not None and probabilities is None
-    if probabilities is not None and (not settings.prefix or settings.target not in BETA):
-        probability_of = dict(zip((hit.id for hit in pins + free), probabilities, strict=True))
-        free = tuple(
-            sorted(free, key=lambda h: order_key(probability_of[h.id], h, settings.target))
-        )
-        probabilities = tuple(probability_of[hit.id] for hit in pins + free)
-    hits = pins + free
-    if probabilities is not None:
-        name, values = PROBABILITY, probabilities
-    elif reranked:
-        name, values = RERANK, _scores(pins, free)
-    elif named and not only_order:
-        name = BY + settings.score
-        values = tuple(named.get(hit.id, far) for hit in hits)
-    elif ordered or only_order:
-        name, values = PLACE, tuple(map(float, range(1, len(hits) + 1)))
-    else:
-        name = PLACE if unscored else LOWERED if inputs.lowered else DISTANCE
-        values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
-    stand_in = "fixed" if unscored else "gap" if unweighed else settings.strategy
-    applied = settings.model_copy(update={"strategy": stand_in})
-    # A probability of 0 is the background of probabilities.
-    background = 1.0 if probabilities is not None else _background(inputs, named, reranked=reranked)
-    result = cut_hits(values, applied, pinned=len(pins), background=background)
+    scale = _scale(pins, tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs)
+    hits = pins + scale.free
+    applied = inputs.settings.cutoff
+    applied = applied.model_copy(update={"strategy": scale.stand_in or applied.strategy})
+    result = cut_hits(scale.values, applied, pinned=len(pins), background=scale.background)
     if not inputs.explain:
         return LayerOutput(hits[: result.kept])
-    shallow = result.strategy != applied.strategy
-    applied = applied.model_copy(update={"strategy": result.strategy})
-    fallback_reason = ""
-    if unscored:
-        fallback_reason = ORDERED if ordered else f"{UNSCORED} to find a cliff in"
-        if only_order:
-            fallback_reason = f"{settings.score} scores only give an order"
+    fallback_reason = scale.fallback_reason
+    if result.strategy != applied.strategy:
+        fallback_reason = SHALLOW
+        applied = applied.model_copy(update={"strategy": result.strategy})
+    if scale.stand_in == "fixed":
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
-    elif unweighed:
-        fallback_reason = "cut by gap, since the calibration needs rerank scores: rerank always"
-    elif shallow:
-        fallback_reason = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
-    note = result.reason
-    if unweighed or (shallow and not reranked):
+    note = result.reason + scale.note
+    if fallback_reason == UNWEIGHED or (fallback_reason == SHALLOW and scale.name != RERANK):
         note += f"; {fallback_reason}"
-    elif name == RERANK:
+    elif scale.name == RERANK:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
-    elif name == LOWERED:
+    elif scale.name == LOWERED:
         note += f"; the values are {LOWERED}"
-    if settings.score and not (named or probabilities or ordered):
-        note += f"; no hit has a score named {settings.score}"
-    decide = _decide if probabilities is None else _decide_by_probability
+    decide = _decide_by_probability if scale.name == PROBABILITY else _decide
     decisions = (
         *(
-            _pin(hit, inputs.pinned[hit.id], value, name == RERANK)
-            for hit, value in zip(pins, values, strict=False)
+            _pin(hit, inputs.pinned[hit.id], value, scale.name == RERANK)
+            for hit, value in zip(pins, scale.values, strict=False)
         ),
         *(
-            decide(hit, place, values, result, applied, name)
-            for place, hit in enumerate(free, start=len(pins) + 1)
+            decide(hit, place, scale.values, result, applied, scale.name)
+            for place, hit in enumerate(scale.free, start=len(pins) + 1)
         ),
     )
     ids = tuple(hit.id for hit in hits)
-    detail = CutoffDetail(result, ids, values, name, background, fallback_reason)
+    detail = CutoffDetail(result, ids, scale.values, scale.name, scale.background, fallback_reason)
     return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """What the cut compares: the hits that are not pinned, in its order, and the value of each hit,
+    pins first. If the chosen strategy cannot act on it, another stands in."""
+
+    free: tuple[Hit, ...]
+    name: str
+    values: tuple[float, ...]
+    background: float | None
+    stand_in: str = ""
+    fallback_reason: str = ""
+    note: str = ""
+
+
+def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> _Scale:
+    """The score that is named, what the strategy computes itself, the rerank score or the distance:
+    the first that there is. If there is only an order, the places in it."""
+    settings, pool = inputs.settings.cutoff, inputs.pool
+    values_of = strategy(settings.strategy).values_of
+    if settings.score and values_of is None:
+        named = by_name(pins + free, settings.score, pool)
+        if named:
+            return _by_score(pins, free, named, inputs)
+    if inputs.reranked and pool.scores_are_ranks:
+        return _by_place(pins, free, ORDERED, inputs.far_end)
+    reranked = inputs.reranked and bool(free)
+    background = _background(inputs, reranked=reranked)
+    hits = pins + free
+    if reranked:
+        scale = _Scale(free, RERANK, _scores(pins, free), background)
+    else:
+        name = PLACE if pool.space == "rank" else LOWERED if inputs.lowered else DISTANCE
+        values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
+        scale = _Scale(free, name, values, background)
+    if scale.name == PLACE:
+        reason = f"{UNSCORED} to find a cliff in"
+        scale = replace(scale, stand_in="fixed", fallback_reason=reason)
+    elif values_of is not None:
+        return _by_probability(pins, free, values_of(hits, inputs), settings) or replace(
+            scale, stand_in="gap", fallback_reason=UNWEIGHED
+        )
+    missing = f"; no hit has a score named {settings.score}" if settings.score else ""
+    return replace(scale, note=missing)
+
+
+def _by_score(
+    pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, float], inputs: LayerInput
+) -> _Scale:
+    """By the score that the settings name. A hit without it is as far as the farthest with it."""
+    score, far = inputs.settings.cutoff.score, max(named.values())
+    free = tuple(sorted(free, key=lambda h: (named.get(h.id, far), h.id not in named)))
+    own = by_name(inputs.own_hits, score, inputs.pool).values()
+    background = far_end(tuple(own)) if len(own) >= BACKGROUND_FROM else None
+    if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
+        return _by_place(pins, free, f"{score} scores only give an order", background)
+    values = tuple(named.get(hit.id, far) for hit in pins + free)
+    return _Scale(free, BY + score, values, background)
+
+
+def _by_place(
+    pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None
+) -> _Scale:
+    places = tuple(map(float, range(1, len(pins) + len(free) + 1)))
+    return _Scale(free, PLACE, places, background, "fixed", reason)
+
+
+def _by_probability(
+    pins: tuple[Hit, ...],
+    free: tuple[Hit, ...],
+    values: Sequence[float] | None,
+    settings: Cutoff,
+) -> _Scale | None:
+    """By 1 − the probability of relevance, None if it is not known. A probability of 0 is the
+    background. If not a prefix is wanted but the best set, the most probable come first."""
+    if values is None:
+        return None
+    if not settings.prefix or settings.target not in BETA:
+        of = dict(zip((hit.id for hit in pins + free), values, strict=True))
+        free = tuple(sorted(free, key=lambda h: order_key(of[h.id], h, settings.target)))
+        values = [of[hit.id] for hit in pins + free]
+    return _Scale(free, PROBABILITY, tuple(values), 1.0)
 
 
 def by_name(hits: Sequence[Hit], score: str, pool: Pool) -> dict[str, float]:
@@ -241,13 +284,10 @@ def by_name(hits: Sequence[Hit], score: str, pool: Pool) -> dict[str, float]:
     return found
 
 
-def _background(inputs: LayerInput, named: Mapping[str, float], *, reranked: bool) -> float | None:
+def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
     """The mean of the farther half of what the query itself found, on the scale that is cut; None
     if that is too little to know it."""
     own = inputs.own_hits
-    if named:
-        found = by_name(own, inputs.settings.cutoff.score, inputs.pool).values()
-        return far_end(tuple(found)) if len(found) >= BACKGROUND_FROM else None
     if not reranked or len(own) < BACKGROUND_FROM:
         return inputs.far_end
     scores = [1.0 - h.rerank_score for h in own if h.rerank_score is not None]

@@ -137,7 +137,7 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     )
     texts += frame.under([1, last] if last > 1 else [1], "rank, nearest first")
     kept = sum(row.kept for row in ranked)
-    about = f"{len(ranked)} passages by distance to the question; {kept} are kept."
+    about = f"{len(ranked)} chunks by distance to the question; {kept} are kept."
     return Drawing(frame.height, about, tuple(points), (band, *lines), tuple(texts))
 
 
@@ -248,7 +248,7 @@ def distances(curves: Sequence[Curve], threshold: float | None) -> Drawing:
         )
         for relevant in (False, True)
     )
-    about = f"The distance curves of {len(every)} questions, with the labelled passages marked."
+    about = f"The distance curves of {len(every)} questions, with the labelled chunks marked."
     return Drawing(frame.height, about, (), tuple(lines), tuple(texts), clouds)
 
 

@@ -122,7 +122,7 @@ def _environment() -> Environment:
 
 
 MAX_DROPPED = 30
-QUOTED = "quoted from the passages, without an LLM"
+QUOTED = "quoted from the chunks, without an LLM"
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,7 @@ class DropGroup:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Passages found, kept and dropped. A plain search would send the first `unfiltered`, as far as
+    """Chunks found, kept and dropped. A plain search would send the first `unfiltered`, as far as
     they fit; `beyond` of the kept are not among them, and `fell` is what was dropped of them.
     `brought` of the kept were not found but referred to. Tokens are estimates of the prompt's."""
 
@@ -229,7 +229,7 @@ def story(result: PoolResult) -> Story:
 
 
 def _unjudged(result: PoolResult) -> str:
-    """Why the passages that stay have no verdict, if an LLM was to judge them."""
+    """Why the chunks that stay have no verdict, if an LLM was to judge them."""
     if result.trace("judge").failed:
         return "The LLM that was to judge them failed."
     waits = any(need.layer == "judge" for need in result.needs)
@@ -241,8 +241,8 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
     effect on the prompt. `price` is for a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    passages = [_passing(story), _brought(story), story.unjudged, story.message]
-    return (*filter(None, passages), *([_prompt(story, price, currency)] if story.kept else []))
+    told = [_passing(story), _brought(story), story.unjudged, story.message]
+    return (*filter(None, told), *([_prompt(story, price, currency)] if story.kept else []))
 
 
 def counted(words: str, n: int) -> str:
@@ -255,7 +255,7 @@ MAX_REASONS = 3
 
 
 def _passing(story: Story) -> str:
-    """``15 passages found by plain search, 2 pass the filter: 13 were about another armor
+    """``15 chunks found by plain search, 2 pass the filter: 13 were about another armor
     class.``"""
     n, own = story.unfiltered, story.kept - story.brought
     if own == n and not story.beyond:
@@ -272,7 +272,7 @@ def _passing(story: Story) -> str:
         reasons.append(f"{numbers.count(others)} fell for other reasons")
     why = f": {', '.join(reasons)}" if reasons else ""
     joint = " " if passing.startswith("and") else ", "
-    return f"{numbers.counted(n, 'passage')} found by plain search{joint}{passing}{why}."
+    return f"{numbers.chunks(n)} found by plain search{joint}{passing}{why}."
 
 
 def _brought(story: Story) -> str:

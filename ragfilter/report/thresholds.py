@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
+from statistics import median_low
 
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
@@ -19,8 +20,10 @@ from ragfilter.layers.cutoff import (
     DISTANCE,
     LOWERED,
     MAX_RESULTS,
+    MIN_RESULTS,
     PROBABILITY,
     RERANK,
+    STRATEGY,
     by_name,
     cut_hits,
     cut_of,
@@ -132,9 +135,10 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
 class CutLine:
     """The one line that tells what is kept from what is dropped.
 
-    It is at the largest value that is kept, `limit`, or after a number of hits, at `place`. If both
-    are None, nothing was cut. `label` names it with its number. `below` and `above` are the values
-    around the limit, and `cliff` says how far apart they are. `kept` hits stay.
+    It is at `limit`, with all that is kept below it but for pins, or after a number of hits, at
+    `place`. If both are None, nothing was cut. `label` names it with its number. `below` and
+    `above` are the values around the limit, and `cliff` says how far apart they are. `larger` says
+    why a larger step near it is not the cliff. `kept` hits stay.
     """
 
     label: str
@@ -144,6 +148,11 @@ class CutLine:
     below: float | None = None
     above: float | None = None
     cliff: str = ""
+    larger: str = ""
+
+
+CLIFF = 2.0
+"""How many times the median step a step must be, at least, to be called a cliff."""
 
 
 def cut_line(result: PoolResult) -> CutLine | None:
@@ -154,29 +163,50 @@ def cut_line(result: PoolResult) -> CutLine | None:
         if not trace.enabled or not trace.n_in:
             return None
         return _at_place("retrieval.k", top_k.limit(result.settings), trace.n_in)
-    cut, values = detail.cut, detail.values
+    cut, values, trace = detail.cut, detail.values, result.trace("cutoff")
     first_dropped = detail.ids[cut.kept] if cut.kept < len(detail.ids) else None
-    for decision in result.trace("cutoff").decisions:
+    for decision in trace.decisions:
         if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS:
             return _at_place(MAX_RESULTS, cut.kept, len(values))
-    limit, rank = cut.limit, cut.cliff_after_rank
-    if limit is None:
-        if rank is None and first_dropped is None:
-            return CutLine("no cliff: all that came in stay", cut.kept)
-        limit = values[(rank or cut.kept) - 1]
+    if cut.limit is None and first_dropped is None:
+        return CutLine("no cliff: all that came in stay", cut.kept)
+    pinned = trace.count("pinned")
+    limit = values[cut.kept - 1] if cut.limit is None else cut.limit
+    # What min_results holds is kept too.
+    raised = cut.strategy_kept is not None and cut.kept > pinned
+    limit = max(limit, *values[pinned : cut.kept]) if raised else limit
     label = f"limit {numbers.distance(limit)}"
-    if cut.raise_reason:
-        label += f", but {cut.raise_reason}"
-    near = sorted(values[: max(result.settings.cutoff.max_results, cut.kept) + 1])
+    if raised:
+        label = f"{field(MIN_RESULTS).label} = {numbers.count(cut.kept)}"
+    near = sorted(
+        values[pinned if cut.kept > pinned else 0 : 2 * result.settings.cutoff.max_results]
+    )
     below = max((value for value in near if value <= limit + EPSILON), default=None)
     above = min((value for value in near if value > limit + EPSILON), default=None)
     if below is None or above is None:
         return CutLine(label, cut.kept, limit, cliff="no cliff: all that came in stay")
-    wide = above - below
-    as_wide = sum(after - before >= wide - EPSILON for before, after in pairwise(near))
-    word = "cliff" if rank is not None or as_wide == 1 else "no cliff"
+    wide, steps = above - below, sorted(b - a for a, b in pairwise(near))
+    weighed = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
+    clear = wide >= max(weighed, CLIFF * median_low(steps)) - EPSILON
+    word = "cliff" if clear or len(steps) == 1 else "no cliff"
     cliff = f"{word}: the next is {numbers.distance(wide)} farther"
-    return CutLine(label, cut.kept, limit, None, below, above, cliff)
+    larger = "" if wide >= steps[-1] - EPSILON else _larger(result, detail, raised=raised)
+    return CutLine(label, cut.kept, limit, None, below, above, cliff, larger)
+
+
+def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
+    """What decided instead of it: ``largest step 0.200 after 1 chunk: skipped``."""
+    cut, k = detail.cut, result.settings.cutoff.max_results
+    size, after = max((b - a, n) for n, (a, b) in enumerate(pairwise(detail.values[: 2 * k]), 1))
+    more = cut.cliff_after_rank not in (None, cut.kept)
+    by = f"cutoff.{'b_extra' if more else strategy(cut.strategy).decides(cut)}"
+    by = MIN_RESULTS if raised else by
+    why = f"{cut.strategy if by == STRATEGY else field(by).label} decides"
+    if after >= k:
+        why = f"beyond {field(MAX_RESULTS).label}"
+    elif cut.gaps[after - 1].skipped:
+        why = "skipped"
+    return f"largest step {numbers.distance(size)} after {numbers.chunks(after)}: {why}"
 
 
 def _at_place(path: str, k: int, n: int) -> CutLine:
@@ -230,20 +260,6 @@ def change_to_keep(
             went = tuple(i for i in before if i not in after)
             return SettingChange(path, getattr(now, name), value, came, went)
     return None
-
-
-def first_step(result: PoolResult) -> float | None:
-    """The size of the first step, if it is the tallest and would be the cliff if it were not
-    skipped."""
-    detail = cut_of(result)
-    cutoff = result.settings.cutoff
-    if detail is None or not cutoff.skip_first or detail.cut.strategy != "gap":
-        return None
-    first, *others = detail.cut.gaps or (None,)
-    if first is None or not first.skipped or first.size < cutoff.gap_threshold - EPSILON:
-        return None
-    tallest = all(first.size > gap.size + EPSILON for gap in others if gap is not None)
-    return first.size if tallest else None
 
 
 SCALES = ("distance", "similarity")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors, Where
+
+T = TypeVar("T")
 
 
 class ChunkedCollection(ABC):
@@ -69,6 +72,11 @@ class ChunkedCollection(ABC):
                     f"Collection {self._name!r} has no chunk {chunk_id!r}.",
                     remedy="It may have been removed meanwhile; run the query again.",
                 )
+
+
+def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    """`items` in lists of this size."""
+    return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:

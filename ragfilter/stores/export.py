@@ -16,6 +16,7 @@ from ragfilter.errors import StoreError
 from ragfilter.ingest.records import to_line
 from ragfilter.model import UNRESTRICTED, User
 from ragfilter.stores import copies
+from ragfilter.stores.chunked import pages
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -32,20 +33,23 @@ def export(
     if collection.incomplete:
         raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
-    database = workspace.pg()
-    if database is not None:
-        given = database.as_given(collection.name)
-    else:
-        rows = copies.read_copy(workspace.copy_path(collection.name))
-        given = {row.chunk.id: row.clearance_as_given for row in rows}
+    given = as_given(workspace, collection.name)
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
     shown = set(ids)
-    for start in range(0, len(ids), PAGE):
-        for i, chunk in collection.chunks(ids[start : start + PAGE]).items():
+    for page in pages(ids, PAGE):
+        for i, chunk in collection.chunks(page).items():
             refs = (
                 chunk.refs if user.unrestricted else tuple(filter(shown.__contains__, chunk.refs))
             )
             yield to_line(replace(chunk, refs=refs), given.get(i))
+
+
+def as_given(workspace: Workspace, name: str) -> dict[str, str | None]:
+    """What the source of a collection said instead of a readable clearance, by chunk id."""
+    if (database := workspace.pg()) is not None:
+        return database.as_given(name)
+    rows = copies.read_copy(workspace.copy_path(name))
+    return {row.chunk.id: row.clearance_as_given for row in rows}
 
 
 def content_of(workspace: Workspace, collection: StoredCollection, user: User) -> str:

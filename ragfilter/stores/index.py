@@ -29,7 +29,7 @@ from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
-from ragfilter.stores.chunked import check_embedder
+from ragfilter.stores.chunked import check_embedder, pages
 from ragfilter.stores.copies import StoredRow, with_rule
 from ragfilter.stores.info import check_name
 from ragfilter.stores.report import IndexReport
@@ -295,9 +295,7 @@ def embed(
     may say how many it embeds `at_once`."""
     vectors: dict[str, Vectors] = {}
     steps.add(0)
-    size = getattr(embedder, "at_once", EMBED_PART)
-    for start in range(0, len(texts), size):
-        part = texts[start : start + size]
+    for part in pages(texts, getattr(embedder, "at_once", EMBED_PART)):
         keys = [copies.text_key(text) for text in part]
         made = embedder.embed(part)
         save(keys, made)
@@ -323,8 +321,7 @@ def _fill(
         collection = store.collection(name)
         collection.mark_content("")
     waiting = [with_rule(rows[i], rules) for i in changed]
-    for start in range(0, len(waiting), WRITE_PART):
-        part = waiting[start : start + WRITE_PART]
+    for part in pages(waiting, WRITE_PART):
         collection.write(part)
         steps.add(len(part))
     prints = {i: row.fingerprint for i, row in rows.items()}

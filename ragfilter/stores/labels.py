@@ -19,6 +19,7 @@ from ragfilter.basics.database import TEXT, TIME, WHOLE
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError, InputError
 from ragfilter.model import Chunk, User
+from ragfilter.stores.chunked import pages
 from ragfilter.text.normalise import whole
 from ragfilter.text.titles import query_id
 
@@ -154,8 +155,8 @@ class LabelBook(database.Book):
         """Add many labels as (question, chunk id, grade), all or none. Returns how many."""
         rows = [_row(collection, *each, who, made_by) for each in labels]
         with self._writing() as connection:
-            for start in range(0, len(rows), BATCH):
-                connection.execute(_labels.insert(), rows[start : start + BATCH])
+            for part in pages(rows, BATCH):
+                connection.execute(_labels.insert(), part)
         return len(rows)
 
     def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
@@ -170,8 +171,8 @@ class LabelBook(database.Book):
             if row.chunk_id in chunks
         ]
         with self._writing() as connection:
-            for start in range(0, len(rows), BATCH):
-                connection.execute(_places.insert(), rows[start : start + BATCH])
+            for part in pages(rows, BATCH):
+                connection.execute(_places.insert(), part)
 
     def places(self, collection: str) -> dict[int, Quoted]:
         """The places of the labels that have one, by the label's id."""
@@ -228,6 +229,12 @@ class LabelBook(database.Book):
             last[pair] = label
         return tuple(last.values())
 
+    def holds(self, collection: str) -> bool:
+        """Whether anybody has labelled a chunk of the collection."""
+        return bool(
+            self._read(sa.select(_labels.c.id).where(_labels.c.collection == collection).limit(1))
+        )
+
     def version(self, collection: str) -> str:
         """A version that changes with every label added or removed."""
         return self._version(collection, _labels)
@@ -282,8 +289,8 @@ class LabelBook(database.Book):
                     "saved.",
                     remedy="Save yours under another name, or reload the page to see theirs.",
                 )
-            for start in range(0, len(rows), BATCH):
-                connection.execute(_sets.insert(), rows[start : start + BATCH])
+            for part in pages(rows, BATCH):
+                connection.execute(_sets.insert(), part)
 
     def remove_set(self, collection: str, name: str) -> None:
         """Delete a query set. The labels of its questions stay."""

@@ -24,8 +24,6 @@ from ragfilter.stores.info import CollectionInfo, check_name
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow
 
-T = TypeVar("T")
-
 INDEX_AGAIN = "Index the same source again, unless that is still running."
 FOUND_AGAIN = "Rebuild the collection, or index the same source again: nothing is re-embedded."
 
@@ -47,20 +45,22 @@ class MarkedCollection(ChunkedCollection):
         self._store = store
         self._pinned = pinned
 
+    @property
     @abstractmethod
-    def marks_of(self, raw: Any) -> Mapping[str, Any]:
-        """The marks of the store's own object, and what others left beside them."""
+    def marks(self) -> Mapping[str, Any]:
+        """Its marks, and what others left beside them."""
+
+    @property
+    @abstractmethod
+    def space(self) -> Space: ...
 
     @abstractmethod
-    def space_of(self, raw: Any) -> Space: ...
+    def count(self) -> int: ...
 
     @abstractmethod
     def write(self, batch: Sequence[StoredRow]) -> None:
         """Store chunks with their vectors, replacing those with the same id including all
         metadata."""
-
-    @abstractmethod
-    def _count(self, raw: Any) -> int: ...
 
     @abstractmethod
     def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata | None]]:
@@ -70,53 +70,68 @@ class MarkedCollection(ChunkedCollection):
     def _put_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace the rules of chunks that exist."""
 
-    def _lost(self, raw: Any) -> frozenset[str]:
+    def _lost(self) -> frozenset[str]:
         """The ids that no query can find."""
         return frozenset()
 
     def snapshot(self) -> Self:
         """The collection pinned for one query, so that it is not looked up again."""
-        return type(self)(self._store, self._name, self.raw())
-
-    @property
-    def space(self) -> Space:
-        return self.space_of(self.raw())
+        return self if self._pinned is not None else type(self)(self._store, self._name, self.raw())
 
     @property
     def embedder(self) -> str:
         """The embedding model that made the vectors; empty if it is not known."""
-        return self._mark(self.raw(), EMBEDDER)
+        return self._mark(EMBEDDER)
 
     @property
     def ours(self) -> bool:
         """Whether ragfilter made it."""
-        return self._is_ours(self.raw())
+        return FORMAT in self.marks
 
     @property
     def content(self) -> str:
         """The fingerprint of the indexed content; empty until indexing is complete."""
-        return self._mark(self.raw(), CONTENT)
+        return self._mark(CONTENT)
 
     @property
     def version(self) -> str:
-        return self._version(self.raw())
+        return self._mark(VERSION)
 
     @property
     def withheld(self) -> bool:
         """Whether no chunks are returned, because their clearances are being changed."""
-        return bool(self._mark(self.raw(), WITHHELD))
+        return bool(self._mark(WITHHELD))
 
     @property
     def incomplete(self) -> str:
         """Why a query may miss chunks, and what to do about it; empty if none are missing."""
-        return self._incomplete(self.raw())
+        now = self.snapshot()
+        if now.withheld:
+            return f"{self._withheld()} {INDEX_AGAIN}"
+        if now.ours and not now.content:
+            return (
+                f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
+                f"was interrupted. {INDEX_AGAIN}"
+            )
+        # No empty source is ever indexed.
+        if now.ours and not now._count_of_version():
+            return f"{self._emptied()} {FOUND_AGAIN}"
+        lost = now._lost()
+        if not lost:
+            return ""
+        count = now.count()
+        remedy = FOUND_AGAIN if now.ours else "Create it again."
+        return (
+            f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
+            f"chunks can be found. {remedy}"
+        )
 
     def check_not_empty(self) -> None:
         """Raise CollectionMissing if it has no chunks, and StoreError if it has lost them."""
-        raw = self.raw()
-        if self._count(raw):
+        now = self.snapshot()
+        if now.count():
             return
-        if self._mark(raw, CONTENT):
+        if now.content:
             raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
         raise CollectionMissing(
             f"The collection {self._name!r} is empty.",
@@ -125,22 +140,17 @@ class MarkedCollection(ChunkedCollection):
         )
 
     def info(self) -> CollectionInfo:
-        raw = self.raw()
+        now = self.snapshot()
         return CollectionInfo(
-            name=self._name,
-            count=self._count(raw),
-            space=self.space_of(raw),
-            embedder=self._mark(raw, EMBEDDER),
-            ours=self._is_ours(raw),
-            incomplete=self._incomplete(raw),
+            self._name, now.count(), now.space, now.embedder, now.ours, now.incomplete
         )
-
-    def count(self) -> int:
-        return self._count(self.raw())
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
-        return None if self._is_large(self.raw()) else self.entries()
+        # Foreign collections always get one, because conditions on arbitrary metadata cannot be
+        # checked by the store.
+        large = self.ours and self._count_of_version() > self._store.catalogue_limit
+        return None if large else self.entries()
 
     def entries(self) -> Catalogue:
         """Every chunk by id without text, however many there are; cached until the version
@@ -205,19 +215,13 @@ class MarkedCollection(ChunkedCollection):
         return raw
 
     def _readable(self) -> Any:
-        raw = self.raw()
-        if self._mark(raw, WITHHELD):
+        now = self.snapshot()
+        if now.withheld:
             raise StoreError(self._withheld(), remedy=INDEX_AGAIN, action="finish")
-        return raw
+        return now.raw()
 
-    def _mark(self, raw: Any, key: str) -> str:
-        return str(self.marks_of(raw).get(key, ""))
-
-    def _is_ours(self, raw: Any) -> bool:
-        return FORMAT in self.marks_of(raw)
-
-    def _version(self, raw: Any) -> str:
-        return self._mark(raw, VERSION)
+    def _mark(self, key: str) -> str:
+        return str(self.marks.get(key, ""))
 
     def _withheld(self) -> str:
         return (
@@ -228,38 +232,11 @@ class MarkedCollection(ChunkedCollection):
     def _emptied(self) -> str:
         return f"Collection {self._name!r} is damaged: its chunks are lost."
 
-    def _incomplete(self, raw: Any) -> str:
-        if self._mark(raw, WITHHELD):
-            return f"{self._withheld()} {INDEX_AGAIN}"
-        ours = self._is_ours(raw)
-        if ours and not self._mark(raw, CONTENT):
-            return (
-                f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
-                f"was interrupted. {INDEX_AGAIN}"
-            )
-        # No empty source is ever indexed.
-        if ours and not self._count_of_version(raw):
-            return f"{self._emptied()} {FOUND_AGAIN}"
-        lost = self._lost(raw)
-        if not lost:
-            return ""
-        count = self._count(raw)
-        remedy = FOUND_AGAIN if ours else "Create it again."
-        return (
-            f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
-            f"chunks can be found. {remedy}"
-        )
-
-    def _is_large(self, raw: Any) -> bool:
-        """Whether it has too many chunks for a catalogue. Foreign collections always get one,
-        because conditions on arbitrary metadata cannot be checked by the store."""
-        return self._is_ours(raw) and self._count_of_version(raw) > self._store.catalogue_limit
-
-    def _count_of_version(self, raw: Any) -> int:
+    def _count_of_version(self) -> int:
         """How many chunks this version of a collection of ours has; counted once."""
         version, kept = self.version, self._store.counts.get(self._name)
         if kept is None or kept[0] != version:
-            kept = self._store.counts[self._name] = (version, self._count(raw))
+            kept = self._store.counts[self._name] = (version, self.count())
         return kept[1]
 
     def _renew_entries(self, ids: Sequence[str], before: str) -> None:
@@ -413,9 +390,3 @@ class MarkedStore(ABC, Generic[C]):
 def new_version() -> str:
     """A version that no collection had before."""
     return uuid4().hex
-
-
-def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """`items` in lists of this size."""
-    for start in range(0, len(items), size):
-        yield list(items[start : start + size])

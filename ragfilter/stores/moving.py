@@ -6,7 +6,7 @@ another is never replaced. At the end, counts and checksums of both places are c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -19,7 +19,9 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Progress
 from ragfilter.settings import saved
 from ragfilter.stores import copies, foreign
+from ragfilter.stores.chunked import pages
 from ragfilter.stores.copies import StoredRow, content_fingerprint
+from ragfilter.stores.export import as_given
 from ragfilter.stores.index import rebuild
 from ragfilter.stores.manage import BOOKS, locked
 from ragfilter.stores.workspace import Workspace
@@ -109,15 +111,9 @@ def _counted(progress: Progress | None, total: int) -> Callable[[int], None]:
 def _rows(name: str, workspace: Workspace) -> Iterator[StoredRow]:
     """What is stored of a collection, with the rules as they are now."""
     collection = workspace.store().collection(name)
-    copy = {row.chunk.id: row for row in copies.read_copy(workspace.copy_path(name))}
-    summary, database = workspace.summary(name), workspace.pg()
+    summary, given = workspace.summary(name), as_given(workspace, name)
     prints = summary.fingerprints if summary else {}
-    given = (
-        {i: row.clearance_as_given for i, row in copy.items()}
-        if database is None
-        else database.as_given(name)
-    )
-    for ids in _pages(list(collection.entries())):
+    for ids in pages(list(collection.entries()), PAGE):
         vectors = collection.vectors(ids)
         for vector, (i, chunk) in zip(vectors, collection.chunks(ids).items(), strict=True):
             yield StoredRow(chunk, vector, given.get(i), prints.get(i, ""))
@@ -127,7 +123,7 @@ def _checksum(name: str, workspace: Workspace) -> str:
     """The sha256 of every chunk and vector of a collection. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
     digest = sha256()
-    for ids in _pages(sorted(collection.entries())):
+    for ids in pages(sorted(collection.entries()), PAGE):
         vectors = collection.vectors(ids)
         for vector, chunk in zip(vectors, collection.chunks(ids).values(), strict=True):
             bare = replace(chunk, metadata={})
@@ -145,7 +141,7 @@ def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied
         columns = table.columns.keys()
         with engine.begin() as connection:
             rows = [dict(zip(columns, row, strict=True)) for row in fresh]
-            for page in _pages(rows):
+            for page in pages(rows, PAGE):
                 connection.execute(table.insert(), page)
             if engine.dialect.name == "postgresql" and "id" in columns:
                 # Numbers that were given do not count in its sequence.
@@ -190,10 +186,6 @@ def _read(table: sa.Table, workspace: Workspace) -> dict[tuple[Any, ...], tuple[
     keys = [table.columns.keys().index(column.name) for column in table.primary_key.columns]
     rows = (tuple(in_utc(v) if isinstance(v, datetime) else v for v in row) for row in found)
     return {tuple(row[at] for at in keys): row for row in rows}
-
-
-def _pages(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (items[start : start + PAGE] for start in range(0, len(items), PAGE))
 
 
 def _differs(what: str) -> StoreError:

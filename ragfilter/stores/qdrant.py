@@ -28,7 +28,7 @@ from ragfilter.errors import (
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores import metadata as rows
-from ragfilter.stores.chunked import query_vector
+from ragfilter.stores.chunked import pages, query_vector
 from ragfilter.stores.marked import (
     CONTENT,
     FORMAT,
@@ -36,7 +36,6 @@ from ragfilter.stores.marked import (
     MarkedCollection,
     MarkedStore,
     new_version,
-    pages,
 )
 from ragfilter.text.urls import shown
 
@@ -81,11 +80,21 @@ class QdrantCollection(MarkedCollection):
 
     _store: QdrantStore
 
-    def marks_of(self, raw: models.CollectionInfo) -> Mapping[str, Any]:
-        return raw.config.metadata or {}
+    space: Space = "l2"
 
-    def space_of(self, raw: models.CollectionInfo) -> Space:
-        return "l2"
+    @property
+    def marks(self) -> Mapping[str, Any]:
+        return self.raw().config.metadata or {}
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vectors; 0 until there are some."""
+        vectors = self.raw().config.params.vectors
+        return vectors.size if isinstance(vectors, models.VectorParams) else 0
+
+    def count(self) -> int:
+        with self._store.asking() as client:
+            return client.count(self._name).count
 
     def nearest(
         self,
@@ -95,9 +104,9 @@ class QdrantCollection(MarkedCollection):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        raw = self._readable()
-        query = query_vector(vector, _dimension(raw))
-        size = n = min(n, self._count(raw)) if n > PAGE else n
+        self._readable()
+        query = query_vector(vector, self.dimension)
+        size = n = min(n, self.count()) if n > PAGE else n
         if n < 1:
             return []
         admits = rows.admission(where or Where())
@@ -149,16 +158,11 @@ class QdrantCollection(MarkedCollection):
             for at, row in enumerate(batch)
         ]
         with self._store.changing(self._name), self._store.asking() as client:
-            raw = self.raw()
-            if not _dimension(raw):
-                self._store.make(self._name, self.marks_of(raw), len(batch[0].vector))
+            if not self.dimension:
+                self._store.make(self._name, self.marks, len(batch[0].vector))
             for page in pages(points, PAGE):
                 client.upsert(self._name, page)
             self.renew()
-
-    def _count(self, raw: models.CollectionInfo) -> int:
-        with self._store.asking() as client:
-            return client.count(self._name).count
 
     def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata]]:
         return self._payloads(ids, text=False)
@@ -245,16 +249,14 @@ class QdrantStore(MarkedStore[QdrantCollection]):
 
     def rename(self, name: str, new: str) -> None:
         """Rename a collection, whose points are copied. Raises CollectionMissing."""
-        collection = self.collection(name)
-        raw = collection.raw()
-        marks = dict(collection.marks_of(raw))
+        old = self.collection(name).snapshot()
         with self.changing(name), self.asking() as client:
             # It says that it is incomplete until the end.
-            self.make(new, {**marks, CONTENT: ""}, _dimension(raw))
+            self.make(new, {**old.marks, CONTENT: ""}, old.dimension)
             for page in self.scroll(name, True, vectors=True):
                 kept = {"id", "vector", "payload"}
                 client.upsert(new, [models.PointStruct(**p.model_dump(include=kept)) for p in page])
-            self.mark(new, {CONTENT: marks.get(CONTENT, "")})
+            self.mark(new, {CONTENT: old.content})
         self.delete(name)
 
     def close(self) -> None:
@@ -290,12 +292,6 @@ class QdrantStore(MarkedStore[QdrantCollection]):
         with self.asking() as client:
             client.delete_collection(name)
         return version
-
-
-def _dimension(raw: models.CollectionInfo) -> int:
-    """The length of a collection's vectors; 0 until it has some."""
-    vectors = raw.config.params.vectors
-    return vectors.size if isinstance(vectors, models.VectorParams) else 0
 
 
 def _point(chunk_id: str) -> str:

@@ -7,7 +7,7 @@ database. Nothing depends on them: a sentence that is missing is embedded when a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from ragfilter.basics import database
 from ragfilter.basics.extras import extra
 from ragfilter.errors import StoreError
 from ragfilter.protocols import Vectors
+from ragfilter.stores.chunked import pages
 from ragfilter.stores.workspace import Workspace
 
 with extra("chroma"):
@@ -68,7 +69,7 @@ class Sentences:
 
         def read(connection: sa.Connection) -> dict[str, Vectors]:
             vectors: dict[str, Vectors] = {}
-            for keys in _parts(list(by_key)):
+            for keys in pages(list(by_key), AT_ONCE):
                 query = sa.select(_vectors.c.key, _vectors.c.vector)
                 rows = connection.execute(query.where(_vectors.c.key.in_(keys)))
                 vectors |= {by_key[key]: np.frombuffer(blob, np.float32) for key, blob in rows}
@@ -99,7 +100,7 @@ class Sentences:
         def write(connection: sa.Connection) -> None:
             mine = _vectors.c.collection == collection
             there = connection.execute(sa.select(_vectors.c.key).where(mine)).scalars()
-            for keys in _parts([key for key in there if key not in wanted]):
+            for keys in pages([key for key in there if key not in wanted], AT_ONCE):
                 connection.execute(_vectors.delete().where(mine & _vectors.c.key.in_(keys)))
             connection.execute(_completed.delete().where(_completed.c.collection == collection))
             connection.execute(_completed.insert().values(collection=collection, mark=mark))
@@ -132,10 +133,6 @@ class Sentences:
                 log.warning("%s Delete it to start over.", error.message)
             self._told = True
             return otherwise
-
-
-def _parts(keys: list[bytes]) -> Iterator[list[bytes]]:
-    return (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
 
 
 def _key(model: str, text: str) -> bytes:

@@ -96,7 +96,7 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
         [2],
         ["complete"],
     )
-    assert (found["space"], found["rules"], found["labels"]) == (["l2"], [0], [0])
+    assert (found["rules"], found["labels"]) == ([0], [0])
     assert datetime.strptime(found["last change"][0], "%Y-%m-%d %H:%M") <= datetime.now()
     assert bench().collection("handbook").chunks(["guide.md#owls"])["guide.md#owls"].title == "Owls"
     uploads = bench().workspace.path / "uploads"
@@ -288,9 +288,7 @@ def test_a_table_of_others_is_opened_with_its_columns(
     page.at.text_input(key="elsewhere-model-notes").set_value(BUNDLED)
     page.run().press("elsewhere-open")
     found = table(page)
-    assert (found["collection"], found["chunks"], found["space"]) == (
-        ["notes"], [1], ["inner product"],
-    )  # fmt: skip
+    assert (found["collection"], found["chunks"]) == (["notes"], [1])
     (chunk,) = bench().collection("notes").chunks(["1"]).values()
     assert (chunk.text, chunk.title) == ("Trolls.", "A")
     page.press("theirs-close")

@@ -53,13 +53,13 @@ def said(page: Any) -> str:
     return next(text for text in page.html if text.startswith(starts))
 
 
-APART = "Both keep 2 passages, and only A keeps 13 more. A's prompt has 2,329 tokens, B's 313."
+APART = "Both keep 2 chunks, and only A keeps 13 more. A's prompt has 2,329 tokens, B's 313."
 
 
 def test_two_sides_of_one_question(page: Callable[..., Any]) -> None:
     shown = page(q=CLERIC)
     assert said(shown) == APART
-    table = shown.choose("compare-step", "Every passage").at.dataframe[0].value
+    table = shown.choose("compare-step", "Every chunk").at.dataframe[0].value
     both = table[table["kept by"] == "Both"]
     assert set(both["title"]) == {short_title(title, TITLE_WIDTH) for title in _kept()}
     only = table[table["kept by"] == "Only A"]
@@ -78,7 +78,7 @@ def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[...
     # A copy of the current settings stays the same while they change.
     shown.press("sides-copy").slide("cutoff.max_results", 1)
     assert _link(shown) == {"a": "settings", "b": "full"}
-    assert "Both keep 1 passage, and only B keeps 1 more" in said(shown)
+    assert "Both keep 1 chunk, and only B keeps 1 more" in said(shown)
     shown.choose("compare-step", "Settings")
     assert any("Cutoff: Max results 1 → 15" in text for text in shown.html)
 
@@ -89,7 +89,7 @@ def test_a_side_of_its_own_comes_by_link(
     shown = page(q=CLERIC, **{"a": "full", "a.cutoff.max_results": "1", "b": "by-otsu"})
     box = shown.at.selectbox(key="side-a-box")
     assert box.options[1] == snapshot
-    assert "Both keep 1 passage" in said(shown)
+    assert "Both keep 1 chunk" in said(shown)
     shown.choose("compare-step", "Settings")
     assert any("Cutoff: Strategy relative → otsu" in text for text in shown.html)
 
@@ -119,7 +119,7 @@ def test_what_a_link_wants_and_is_not_there_is_said(
 
 def test_a_hidden_chunk_is_on_neither_side(page: Callable[..., Any]) -> None:
     question = "Where is the beholder's hidden vault?"
-    shown = page(q=question, a="unfiltered").choose("compare-step", "Every passage")
+    shown = page(q=question, a="unfiltered").choose("compare-step", "Every chunk")
     collection = resources.open_resources().bench.collection("demo")
     hidden = [i for i, chunk in collection.catalogue().items() if chunk.clearance]
     titles = {chunk.title for chunk in collection.chunks(hidden).values()}
@@ -204,7 +204,7 @@ def test_the_report_holds_both_sides_and_answers(page: Callable[..., Any]) -> No
     shown = page(q=CLERIC).choose("compare-step", "Answers")
     two = next(make for name, make in shown.downloads.items() if name.startswith("what-does"))()
     assert "<h3>Only A keeps: 13</h3>" in two
-    assert two.count("quoted from the passages, without an LLM") == 2
+    assert two.count("quoted from the chunks, without an LLM") == 2
 
 
 def _kept() -> list[str]:

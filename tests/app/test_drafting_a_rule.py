@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from faults import FAULTS, TOLD, Server, deadline, says, servers
+from rules_page import stored, write
 from waiting import PATIENT_S
 
 from ragfilter.rules import edits
@@ -76,19 +77,9 @@ def page(
         )  # fmt: skip
 
 
-def stored(chunk_id: str) -> str | None:
-    rule: str | None = resources.open_resources().bench.collection("demo").rule(chunk_id)
-    return rule
-
-
 def editor(page: Any) -> str:
     text: str = page.at.text_area(key="rule-editor").value
     return text
-
-
-def write(page: Any, text: str) -> Any:
-    page.at.text_area(key="rule-editor").set_value(text)
-    return page.run()
 
 
 def told(page: Any) -> str:

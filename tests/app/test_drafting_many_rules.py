@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from faults import Handler, Server, says, servers
-from rules_page import open_rules
+from rules_page import open_rules, told
 from waiting import PROCESS_S
 
 from ragfilter.model import User
@@ -77,10 +77,6 @@ def bench() -> Workbench:
 
 def rules() -> dict[str, str | None]:
     return {i: chunk.rule for i, chunk in bench().collection("demo").catalogue().items()}
-
-
-def told(page: Any) -> str:
-    return "\n".join(page.html)
 
 
 def last_run() -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rules_page import stored, told, write
 
 from ragfilter.rules import edits
 from ragfilter.ui.session import resources
@@ -45,16 +46,6 @@ def bench() -> Any:
     return resources.open_resources().bench
 
 
-def stored(chunk_id: str) -> str | None:
-    rule: str | None = bench().collection("demo").rule(chunk_id)
-    return rule
-
-
-def write(page: Any, text: str) -> Any:
-    page.at.text_area(key="rule-editor").set_value(text)
-    return page.run()
-
-
 def through(page: Any, button: str) -> Any:
     """Press a button of the editor, and confirm if required."""
     page.press(button)
@@ -73,10 +64,6 @@ def test_a_damaged_database_spoils_nothing_but_marks_and_the_editor(
     assert "move it away" in marks
     assert "move it away" in editor
     assert OTHER in told(page)
-
-
-def told(page: Any) -> str:
-    return "\n".join(page.html)
 
 
 def test_an_invalid_rule_names_the_place_and_saves_nothing(page: Any) -> None:

@@ -133,7 +133,7 @@ def test_a_judge_that_fails(
         assert words in told(page)
     assert len(table) == 200
     # The unfiltered search is unchanged, and the judge can be asked again.
-    page.choose("panel-box", "Prompt").choose("prompt-side", "unfiltered")
+    page.choose("panel-box", "Prompt").choose("prompt-side", "plain search")
     assert "5 chunks" in told(page)
     assert "need-judge" in page.buttons
     endpoint.behave = says('{"decisions": [{"chunk_id": "monster-owlbear", "action": "KEEP"}]}')

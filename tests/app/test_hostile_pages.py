@@ -101,7 +101,7 @@ def compare(page: Any) -> Iterator[Any]:
     page.at.text_input(key="question").set_value(f"What is in the vault? {HOSTILE[0]}")
     yield page.press("ask-button")
     yield page.press("sides-swap")
-    for step in ("Every passage", "Answers", "Settings"):
+    for step in ("Every chunk", "Answers", "Settings"):
         yield page.choose("compare-step", step)
     page.at.selectbox(key="compare-over").set_value(NEW)
     yield page.run()

@@ -143,4 +143,3 @@ def test_a_copied_link_holds_the_ranks_shown_and_the_operator_s_view(
     # Invalid ranges and views are ignored.
     odd = open_page(asked | {"places": "3-20", "view": "nobody"})
     assert (odd.session.window, odd.session.operator) == ("Around the cut", False)
-    assert {"places", "view"}.isdisjoint(odd.link)

@@ -21,11 +21,14 @@ def test_every_page_leads_to_the_next_step(open_page: Callable[..., Any], name: 
     page = open_page(CLERIC)
     page.at.switch_page(f"pages/{name}.py")
     page.run()
-    # The demo is labelled.
+    # The demo is labelled, but nothing was measured.
+    assert page.at.button(key="path-Labels included").label == "Labels included"
+    assert "Guard" in [each.strip() for each in page.html]
     if name == "evaluate":
         assert any("Now: Measure" in each for each in page.html)
     else:
         assert page.at.button(key="path-next").label == "Next: Measure"
+    assert ("path-Tune" in page.buttons) is (name != "tune")
     assert "help-button" in page.buttons
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.stores.labels import LabelBook
 
 FEW = 3
+
+
+@pytest.fixture(scope="module")
+def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
+    """A server on a demo whose query set few has three labelled questions."""
+    workspace = copy_demo()
+    add_few(workspace)
+    return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 
 def add_few(workspace: Path) -> None:

@@ -28,7 +28,7 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
         assert control["y"] + control["height"] <= curve["y"]
     assert curve["y"] + curve["height"] <= 900
     expect(tab.page.get_by_role("heading", level=2)).to_have_text(
-        ["Passages", "Curve", "Chunks", "Chunk"]
+        ["Before and after", "Curve", "Chunks", "Chunk"]
     )
     tab.click("back-tune-cutoff-relative_offset")
     expect(tab.strip).to_contain_text("0.350 of the way")

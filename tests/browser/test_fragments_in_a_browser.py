@@ -6,14 +6,14 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from browser.few import FEW, add_few
+from browser.few import FEW
+from browser.few import app as app
 from ragfilter.ingest import demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -50,14 +50,6 @@ class Runs:
         assert self.whole == whole
 
 
-@pytest.fixture(scope="module")
-def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
-    """A server on a demo whose query set few has three labelled questions."""
-    workspace = copy_demo()
-    add_few(workspace)
-    return serve_app(RAGFILTER_DATA_DIR=str(workspace))
-
-
 @pytest.fixture
 def runs() -> Runs:
     return Runs()
@@ -76,17 +68,17 @@ def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
     expect(prompt).to_contain_text("2 chunks, about 313 tokens")
     tab.rest()
     with runs.only_a_fragment():
-        tab.choose("prompt-side", "unfiltered")
+        tab.choose("prompt-side", "plain search")
         expect(prompt).to_contain_text("15 chunks, about 2,329 tokens")
         tab.rest()
     tab.click("present-button")
     scene, after = tab.page.locator(".rf-scene"), tab.page.locator(".rf-stack").last
-    expect(scene).to_contain_text("2 passages pass the filter")
+    expect(scene).to_have_text("Everything found")
     tab.rest()
     with runs.only_a_fragment():
-        tab.page.keyboard.press("ArrowLeft")
-        expect(scene).to_have_text("Everything found")
-        expect(after.locator("b").first).to_have_text("15")
+        tab.page.keyboard.press("ArrowRight")
+        expect(scene).to_contain_text("2 chunks pass the filter")
+        expect(after.locator("b").first).to_have_text("2")
         tab.rest()
 
 

@@ -69,6 +69,7 @@ def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:
         tab.rest()
     # What would drop a kept one, with what else that changes.
     assert tab.click_row(1) == "Owlbear Lair"
+    tab.rest().keyed("dropping", "summary").click()
     expect(tab.keyed("whatif-0", "button")).to_have_text(re.compile("Max results 5 → 1$"))
     expect(tab.keyed("panel")).to_contain_text("2 chunks would be dropped: Owl, Giant Owl.")
     # A click anywhere in a row. In a narrow window too, the essential columns are visible without

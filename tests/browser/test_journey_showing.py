@@ -79,7 +79,6 @@ def present(tab: Any) -> None:
     expect(page.locator(".rf-question")).to_have_text(QUESTION)
     scene, stays = page.locator(".rf-scene"), page.locator(".rf-stack").last.locator("b").first
     tab.rest()
-    keys.press("b")
     steps = (("Everything found", 15), ("too far down the list", 11), ("too far from the best", 4))
     for words, left in steps:
         expect(scene).to_contain_text(words)
@@ -88,7 +87,7 @@ def present(tab: Any) -> None:
             expect(tab.keyed(f"answer-{side}").get_by_role("paragraph").first).to_be_in_viewport()
         tab.rest()
         keys.press("ArrowRight")
-    expect(scene).to_contain_text("4 passages pass the filter")
+    expect(scene).to_contain_text("4 chunks pass the filter")
     with tab.rest().page.expect_download() as offered:
         tab.click("present-report")
     assert offered.value.suggested_filename == REPORT

@@ -156,11 +156,11 @@ def label(hand: Hand, questions: list[str]) -> None:
             # A label is taken back, and so is the step to the next question.
             for key in "0U":
                 hand.mode(key)
-            expect(dialog).to_contain_text("Passage 1 of 6")
+            expect(dialog).to_contain_text("Chunk 1 of 6")
             hand.actions = 0
         for grade in "220000":
             hand.mode(grade)
-        expect(dialog).to_contain_text("Done with 6")
+        expect(dialog).to_contain_text("Done: 6 labelled")
         if number + 1 < len(questions):
             hand.mode("N")
     assert hand.actions <= len(questions) * (FIRST + 1)
@@ -193,9 +193,7 @@ def tune(hand: Hand, name: str) -> None:
     expect(card).to_contain_text("Strategy: relative → otsu")
     hand.press("apply-tuning")
     expect(card).to_contain_text("These are the current settings.")
-    expect(tab.keyed("profile-box", "input")).to_have_value(
-        re.compile(rf"^tuned on {name} \(\d{{4}}-\d\d-\d\d\)$")
-    )
+    expect(tab.keyed("profile-box", "input")).to_have_value(f"tuned on {name}")
 
 
 def guard(hand: Hand, name: str, count: int, workspace: Path, folder: Path) -> None:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from browser.few import FEW, add_few
+from browser.few import FEW
+from browser.few import app as app
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 SIDE = 50
 """Squares of the map of the gap threshold and the distance offset, a side."""
-
-
-@pytest.fixture(scope="module")
-def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
-    workspace = copy_demo()
-    add_few(workspace)
-    return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 
 def test_the_map_is_clicked(open_tab: Callable[..., Any]) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stores import OneVector
 
 import ragfilter as rf
 from ragfilter.answer.context import pack, sent, without
@@ -17,7 +19,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.prune import pieces
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Pruning
 from ragfilter.models.pruner import SentencePruner
-from ragfilter.protocols import PrunePassage, Vectors
+from ragfilter.protocols import PrunePassage
 from ragfilter.settings.schema import Settings
 
 ON = Settings().with_values(
@@ -108,16 +110,8 @@ def test_every_kept_chunk_sends_its_best_piece() -> None:
 
 
 def test_quotes_come_from_what_is_sent() -> None:
-    class Embedder:
-        name = "one"
-
-        def embed(self, texts: Sequence[str]) -> Vectors:
-            import numpy as np
-
-            return np.ones((len(texts), 1), dtype=np.float32)
-
     (hit,) = filtered(PROSE, pruner=Marked("heal"))
-    quotes = extract("heal?", [hit], Embedder())
+    quotes = extract("heal?", [hit], OneVector({}, np.ones(1, dtype=np.float32)))
     assert "live far away" not in " ".join(quote.text for quote in quotes)
 
 
@@ -152,19 +146,11 @@ def test_sessions_share_what_is_known() -> None:
 
 
 def test_the_bundled_pruner_counts_vectors_words_and_neighbours() -> None:
-    class Embedder:
-        name = "one"
-
-        def embed(self, texts: Sequence[str]) -> Vectors:
-            import numpy as np
-
-            near = [1.0, *(0.6 if "hills" in text else 0.1 for text in texts[1:])]
-            return np.array([[x, 0.0] for x in near], dtype=np.float32)
-
-    passage = PrunePassage(
-        "", ("They live in the hills.", "It is cold there.", "Fire 7 is used by all.", "No more.")
-    )
-    (values,) = SentencePruner(Embedder()).contributions("fire 7?", [passage])
+    hills = "They live in the hills."
+    passage = PrunePassage("", (hills, "It is cold there.", "Fire 7 is used by all.", "No more."))
+    question, near, far = (np.array([x, 0], dtype=np.float32) for x in (1, 0.6, 0.1))
+    embedder = OneVector({"fire 7?": question, hills: near}, far)
+    (values,) = SentencePruner(embedder).contributions("fire 7?", [passage])
     assert values[0] == pytest.approx(0.6)
     assert values[1] > 0.4  # beside the best
     assert values[2] == pytest.approx(0.6)  # has both of the question's words

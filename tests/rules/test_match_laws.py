@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from test_rule import rules_of
 
 from ragfilter.rules.match import Needles, RuleBook, Scan
 from ragfilter.rules.rule import Rule
@@ -18,17 +19,7 @@ from ragfilter.text.normalise import by_script, normalise
 # Few letters, so that terms overlap, repeat and occur.
 ALPHABET = "ab1 .-–Aéß_\u0301"
 TERM = st.text(ALPHABET, min_size=1, max_size=4).filter(normalise)
-TERMS = st.lists(TERM, max_size=3).map(tuple)
-RULES = st.builds(
-    Rule,
-    contain_one_of=st.lists(st.lists(TERM, min_size=1, max_size=3).map(tuple), max_size=3).map(
-        tuple
-    ),
-    contain=st.none() | TERM,
-    contain_all_of=TERMS,
-    contain_none_of=TERMS,
-    match=st.sampled_from(("word", "substring")),
-)
+RULES = rules_of(TERM)
 QUERIES = st.text(ALPHABET, max_size=30)
 
 

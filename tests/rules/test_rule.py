@@ -14,17 +14,23 @@ from ragfilter.rules.rule import Rule, parse, template
 from ragfilter.text.normalise import normalise
 
 TERM = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(normalise)
-TERMS = st.lists(TERM, max_size=4).map(tuple)
-RULES = st.builds(
-    Rule,
-    contain_one_of=st.lists(st.lists(TERM, min_size=1, max_size=3).map(tuple), max_size=3).map(
-        tuple
-    ),
-    contain=st.none() | TERM,
-    contain_all_of=TERMS,
-    contain_none_of=TERMS,
-    match=st.sampled_from(("word", "substring")),
-)
+
+
+def rules_of(term: st.SearchStrategy[str]) -> st.SearchStrategy[Rule]:
+    """Rules of such terms."""
+    terms = st.lists(term, max_size=4).map(tuple)
+    group = st.lists(term, min_size=1, max_size=3).map(tuple)
+    return st.builds(
+        Rule,
+        contain_one_of=st.lists(group, max_size=3).map(tuple),
+        contain=st.none() | term,
+        contain_all_of=terms,
+        contain_none_of=terms,
+        match=st.sampled_from(("word", "substring")),
+    )
+
+
+RULES = rules_of(TERM)
 
 
 def test_every_part_is_read() -> None:

@@ -13,10 +13,10 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult
-from ragfilter.report import rows
+from ragfilter.report import curve_points, rows
 from ragfilter.report.thresholds import cut_line
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect import curve_panel, curve_plot, curve_points
+from ragfilter.ui.inspect import curve_panel, curve_plot
 from ragfilter.ui.kit import summary
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
@@ -76,20 +76,24 @@ def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
     ("distances", "settings", "expected"),
     [
         (CLIFFS, {},
-         {"<b>limit 0.510</b><br>kept below", "cliff: the next is 0.150 farther", "dropped above"}),
+         {"<b>limit 0.510</b><br>kept below", "cliff: the next is 0.150 farther", "dropped above",
+          "largest step 0.200 after 1 chunk: skipped"}),
         (CLIFFS, {"gap_threshold": 0.16},
-         {"<b>limit 0.500</b><br>kept below",
-          "dropped above · no cliff: the next is 0.040 farther"}),
+         {"<b>limit 0.500</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
+          "<br>largest step 0.200 after 1 chunk: skipped"}),
+        (CLIFFS, {"strategy": "adaptive_k", "b_extra": 1},
+         {"<b>limit 0.300</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
+          "<br>largest step 0.200 after 1 chunk: Extra after the drop decides"}),
         (FLAT, {"distance_offset": 0.05, "max_results": 30},
-         {"<b>limit 0.550</b><br>kept below",
-          "dropped above · no cliff: the next is 0.020 farther"}),
+         {"<b>limit 0.550</b><br>kept below", "dropped above",
+          "no cliff: the next is 0.020 farther"}),
         (CLIFFS[:4], {"gap_threshold": 0.2},
          {"<b>limit 0.500</b><br>kept below", "no cliff: all that came in stay"}),
         (FLAT, {"strategy": "fixed"},
          {"<b>Max results = 6</b><br>kept before", "dropped after"}),
         (FLAT, {"min_results": 4, "distance_offset": 0.02},
-         {"<b>limit 0.520, but at least 4</b><br>kept below",
-          "dropped above · no cliff: the next is 0.020 farther"}),
+         {"<b>Min results = 4</b><br>kept below", "dropped above",
+          "no cliff: the next is 0.020 farther"}),
         (FLAT, {"enabled": False}, {"<b>Unfiltered k = 6</b><br>kept before", "dropped after"}),
         (CLIFFS[:4], {"enabled": False}, {"Unfiltered k = 6: all that came in stay"}),
     ],
@@ -170,6 +174,8 @@ def test_a_far_pin_stands_first_as_the_cutoff_saw_it() -> None:
     assert points(plot)["pinned"] == ([1, 2], [0.5, 1.28])
     assert points(plot)["kept"][0] == [3, 4, 5]
     assert plot["layout"]["xaxis"]["range"] == [0.3, 10.7]
+    nearer = drawn(replay(pool, Settings().with_values(on | {"cutoff.distance_offset": 0.03})))
+    assert "dropped above, but not ★" in notes(nearer)
 
 
 def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> None:

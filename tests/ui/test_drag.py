@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
-from ragfilter.report import rows
+from ragfilter.report import curve_points, rows
 from ragfilter.report.thresholds import change_to_keep, cut_line, keeps
 from ragfilter.settings.schema import field
-from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
+from ragfilter.ui.inspect import curve_drag, curve_plot
 from tests.ui.test_curve import CLIFFS, result
 
 FAR = tuple(0.1 + 0.01 * i for i in range(60))
@@ -39,6 +39,7 @@ def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
     [
         ({}, []),  # a cliff has no limit to be moved
         ({"gap_threshold": 0.16}, ["cutoff.distance_offset"]),
+        ({"gap_threshold": 0.16, "min_results": 5}, []),  # the minimum holds the line
         ({"strategy": "fixed"}, ["cutoff.max_results"]),
     ],
 )
@@ -138,7 +139,8 @@ def test_one_more_or_less_is_kept_by_the_change_that_says_so(
     made = result(tuple(distances), **settings)
     change = change_to_keep(made, by, partial(replay, made.pool))
     if change is None:
-        assert len(made.kept) == (len(distances) if by > 0 else 0)
+        # A larger k may bring a new cliff, so that no limit alone keeps more than k.
+        assert len(made.kept) in ((len(distances), 8) if by > 0 else (0,))
         return
     again = result(tuple(distances), **settings | {change.path: change.new})
     before, after = ({hit.id for hit in each.kept} for each in (made, again))

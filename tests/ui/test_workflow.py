@@ -9,7 +9,8 @@ import pytest
 from ragfilter.ui.kit.workflow import NEEDS_LABELS, NEEDS_RUN, at, steps
 
 HERE: dict[str, Any] = {
-    "asked": False, "labelled": 0, "measured": False, "tuned": False, "guarded": False
+    "asked": False, "labelled": 0, "included": False, "measured": False, "tuned": False,
+    "guarded": False,
 }  # fmt: skip
 
 
@@ -19,6 +20,7 @@ HERE: dict[str, Any] = {
         ({}, "Ask", {"Measure", "Tune", "Guard"}),
         ({"asked": True}, "Label: 0 of 20", {"Measure", "Tune", "Guard"}),
         ({"asked": True, "labelled": 7}, "Label: 7 of 20", {"Guard"}),
+        ({"asked": True, "labelled": 7, "included": True}, "Label: 7 of 20", {"Guard"}),
         ({"asked": True, "labelled": 20}, "Measure", {"Guard"}),
         ({"asked": True, "labelled": 20, "measured": True}, "Tune", set()),
         ({"asked": True, "labelled": 20, "measured": True, "tuned": True}, "Guard", set()),
@@ -32,6 +34,11 @@ def test_the_next_step_and_what_is_locked(
     assert next(step.name for step in path if not step.done) == following
     assert {step.name for step in path if step.locked} == locked
     assert {step.locked for step in path} <= {"", NEEDS_LABELS, NEEDS_RUN}
+
+
+def test_labels_that_nobody_here_gave_are_called_included() -> None:
+    names = [step.name for step in steps(**HERE | {"labelled": 20, "included": True})]
+    assert names == ["Ask", "Labels included", "Measure", "Tune", "Guard"]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata as rows
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.connection import Connection, guard
-from ragfilter.stores.chunked import query_vector
-from ragfilter.stores.marked import VERSION, MarkedCollection, pages
+from ragfilter.stores.chunked import pages, query_vector
+from ragfilter.stores.marked import VERSION, MarkedCollection
 
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow
@@ -41,15 +41,29 @@ class ChromaCollection(MarkedCollection):
 
     _store: Connection[Any]
 
-    def marks_of(self, raw: RawCollection) -> Mapping[str, Any]:
-        return raw.metadata or {}
+    @property
+    def marks(self) -> Mapping[str, Any]:
+        return self.raw().metadata or {}
 
-    def space_of(self, raw: RawCollection) -> Space:
+    @property
+    def version(self) -> str:
+        raw = self.raw()
+        token = f"{raw.id}:{(raw.metadata or {}).get(VERSION, '')}"
+        # Others may write to a foreign collection at any time; at least additions and removals
+        # show.
+        return token if self.ours else f"{token}:{self.count()}"
+
+    @property
+    def space(self) -> Space:
         # Not `raw.configuration`: that builds the stored embedding function, which may be foreign
         # code.
-        configuration = raw.configuration_json
+        configuration = self.raw().configuration_json
         index = configuration.get("hnsw") or configuration.get("spann") or {}
         return cast(Space, index.get("space", "l2"))
+
+    def count(self) -> int:
+        with guard(self._store.where):
+            return int(self.raw().count())
 
     def nearest(
         self,
@@ -62,20 +76,14 @@ class ChromaCollection(MarkedCollection):
         query = query_vector(vector)
         raw = self._readable()
         if n > PAYLOAD_PAGE:
-            n = min(n, self._count(raw))
+            n = min(n, self.count())
         if n < 1:
             return []
         # Chroma refuses a condition, or a list of ids, that includes a chunk missing from its
         # index.
-        lost = self._lost(raw)
+        lost = self._lost()
         pushed = None
-        if (
-            where is not None
-            and ids is None
-            and self._is_ours(raw)
-            and rows.can_push(where)
-            and not lost
-        ):
+        if where is not None and ids is None and self.ours and rows.can_push(where) and not lost:
             pushed = rows.condition(where)
         elif where is not None or ids is not None:
             known = self._known(ids)
@@ -105,7 +113,8 @@ class ChromaCollection(MarkedCollection):
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        ours = self._is_ours(self._readable())
+        self._readable()
+        ours = self.ours
         version, read = self.version if ours else "", self._store.chunks
         known_chunks = {i: read.get((version, i)) for i in ids} if ours else {}
         missing = [i for i in ids if known_chunks.get(i) is None]
@@ -123,8 +132,6 @@ class ChromaCollection(MarkedCollection):
         return super().rules(ids)
 
     def write(self, batch: Sequence[StoredRow]) -> None:
-        """Store chunks with their vectors, replacing those with the same id including all
-        metadata."""
         for page in pages(batch, WRITE_BATCH):
             ids = [row.chunk.id for row in page]
             with self._store.changing(self._name):
@@ -137,15 +144,9 @@ class ChromaCollection(MarkedCollection):
                 )
                 self.renew()
 
-    def _version(self, raw: RawCollection) -> str:
-        token = f"{raw.id}:{self._mark(raw, VERSION)}"
-        # Others may write to a foreign collection at any time; at least additions and removals
-        # show.
-        return token if self._is_ours(raw) else f"{token}:{self._count(raw)}"
-
-    def _lost(self, raw: RawCollection) -> frozenset[str]:
-        """The ids that no query can find; looked up once. If the folder of an index is gone, Chroma
-        silently starts a new index."""
+    def _lost(self) -> frozenset[str]:
+        """Looked up once. If the folder of an index is gone, Chroma silently starts a new index."""
+        raw = self.raw()
         if raw.id not in self._store.lost:
             self._store.lost[raw.id] = frozenset(self._read_lost(raw))
         return self._store.lost[raw.id]
@@ -154,7 +155,7 @@ class ChromaCollection(MarkedCollection):
         probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
         with guard(self._store.where):
             # Lost chunks are older than found ones, so some of a large collection are enough.
-            count = self._count(raw)
+            count = raw.count()
             size, step = (SAMPLE, count // SAMPLES) if count > ALL_CHECKED else (None, ALL_CHECKED)
             pages = (
                 raw.get(include=[], limit=size, offset=start)["ids"]
@@ -168,10 +169,6 @@ class ChromaCollection(MarkedCollection):
                 found_ids = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
                 return set(ids).difference(found_ids[0])
         return set()
-
-    def _count(self, raw: RawCollection) -> int:
-        with guard(self._store.where):
-            return int(raw.count())
 
     def _put(
         self, put: Callable[..., None], page: Sequence[StoredRow], cleared: Mapping[str, None]
@@ -200,7 +197,7 @@ class ChromaCollection(MarkedCollection):
             yield from cast(Iterator[Any], self._get(ids, "metadatas"))
             return
         raw = self._readable()
-        for offset in range(0, self._count(raw) + 1, PAYLOAD_PAGE):
+        for offset in range(0, self.count() + 1, PAYLOAD_PAGE):
             with guard(self._store.where):
                 page = raw.get(limit=PAYLOAD_PAGE, offset=offset, include=["metadatas"])
             yield from zip(page["ids"], cast(Any, page["metadatas"]), strict=True)

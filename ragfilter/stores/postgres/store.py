@@ -17,7 +17,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.errors import CollectionMissing, WorkspaceLocked
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores.chunked import check_embedder
+from ragfilter.stores.chunked import check_embedder, pages
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, with_rule
 from ragfilter.stores.info import CollectionInfo, check_name
 from ragfilter.stores.postgres import rows, schema
@@ -56,9 +56,6 @@ class PgStore(PgConnection):
         number, _, count = version.partition(":")
         kept = self.catalogues.get(int(number)) if number.isdigit() else None
         return kept is not None and kept[0] > int(count)
-
-    def check_ours(self, name: str) -> None:
-        """All collections of the workspace are ours."""
 
     def summary(self, name: str) -> CopySummary | None:
         """The model of a collection and the fingerprints of its records; None if there is none."""
@@ -109,8 +106,7 @@ class PgStore(PgConnection):
                 batch = [with_rule(row, edited) for row in batch]
                 self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
                 table = schema.chunks_of(row.number)
-                for start in range(0, len(batch), WRITE_PART):
-                    part = batch[start : start + WRITE_PART]
+                for part in pages(batch, WRITE_PART):
                     _merge(connection, table, part, row.version, anew=made is not None)
                     progress(len(part))
                 _index(connection, row.number, anew=made is not None)

@@ -115,7 +115,6 @@ class TableStore(Reader):
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         """Open the database at an address. Raises InputError, StoreUnavailable."""
         self._tables: dict[str, Table] = {}
-        self.writable: Callable[[str], bool] = lambda name: False
         self.asked: Callable[[str], tuple[Mapping[str, str], str]] = lambda name: ({}, "")
         """By name, the columns of fields and the metric that were asked for."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}

@@ -95,7 +95,6 @@ def _table(every: tuple[Facts, ...]) -> None:
         "rules": [facts.rules for facts in every],
         "labels": [facts.labels for facts in every],
         "embedding model": [facts.model or "unknown" for facts in every],
-        "space": [visit.SPACES[facts.info.space] for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
         "state": [STATES[facts.info.complete] if facts.info.ours else "opened"

@@ -27,7 +27,7 @@ from ragfilter.ui.session.visit import View
 TITLE_WIDTH = 40
 KEPT_BY = {"a": "Only A", "both": "Both", "b": "Only B"}
 STEP, OPENED, ROW = "compare-step", "compare-opened", "compare-row"
-PASSAGES, ANSWERS, SETTINGS = "Every passage", "Answers", "Settings"
+CHUNKS, ANSWERS, SETTINGS = "Every chunk", "Answers", "Settings"
 
 
 @problems.shown()
@@ -42,7 +42,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         _waiting(side, result)
     if not contrasted.pairings:
         elements.empty(
-            "Neither side keeps a passage.",
+            "Neither side keeps a chunk.",
             "Choose a side that filters less, such as the profile unfiltered.",
         )
         return
@@ -60,7 +60,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         answers.AnswerSide("B", context.pack(b.kept, b.settings)),
     )
     step = _step(view, (a, b), sides, pair)
-    if step == PASSAGES:
+    if step == CHUNKS:
         _table(contrasted)
     elif step == SETTINGS:
         _settings(sides)
@@ -88,21 +88,21 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
 
 
 def sentence(contrasted: Contrast, a: PoolResult, b: PoolResult) -> str:
-    """What the two sides keep: ``Both keep 2 passages; only A keeps 13 more. …``."""
+    """What the two sides keep: ``Both keep 2 chunks; only A keeps 13 more. …``."""
     both, only_a, only_b = (len(contrasted.only(keeper)) for keeper in ("both", "a", "b"))
     more = [
         f"only {letter} keeps {numbers.count(n)} {'more' if both else 'of its own'}"
         for letter, n in (("A", only_a), ("B", only_b))
         if n
     ]
-    shared = f"both keep {'the same ' if not more else ''}{numbers.counted(both, 'passage')}"
+    shared = f"both keep {'the same ' if not more else ''}{numbers.chunks(both)}"
     clauses = ", and ".join([*([shared] if both or not more else []), *more])
     costs = f"A's prompt has {numbers.tokens(tokens(a.kept))}, B's {numbers.count(tokens(b.kept))}."
     return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 
 
 def stacked(contrasted: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]:
-    """What A and B keep, row by row. A passage that only one side keeps stands apart."""
+    """What A and B keep, row by row. A chunk that only one side keeps stands apart."""
     a: list[StackRow | None] = []
     b: list[StackRow | None] = []
     for each in contrasted.pairings:
@@ -137,7 +137,7 @@ def _step(
         key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
     ):
         step = st.segmented_control(
-            "Show", [PASSAGES, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
+            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )
         make = partial(share.report_of_two, view, results, (sides[0].called, sides[1].called), pair)
         share.report_button(make, share.report_name(view.asked.query), key="compare-report")
@@ -174,7 +174,7 @@ def _table(contrasted: Contrast) -> None:
         },
     )
     chosen = None if row is None else contrasted.pairings[row].id
-    # A row stays selected when a passage above is chosen.
+    # A row stays selected when a chunk above is chosen.
     if chosen is not None and chosen != st.session_state.get(ROW):
         state.keep(chosen, OPENED)
         state.keep(chosen, ROW)
@@ -182,7 +182,7 @@ def _table(contrasted: Contrast) -> None:
 
 
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
-    """Draw the passage that was chosen, and what both sides decide about it."""
+    """Draw the chunk that was chosen, and what both sides decide about it."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
     facts = "".join(
         f"<span>{html.text(fact)}</span>"

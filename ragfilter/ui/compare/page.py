@@ -46,7 +46,7 @@ def draw(here: Visit) -> None:
     view, error = visit.view(here, choosing.parameters())
     link.show_address()
     draw_link(share, view)
-    sidebar.draw(here, view)
+    sidebar.draw(here, None)
     if view is None:
         html.heading("Compare", level=1)
         empty.draw(here, error)

@@ -20,7 +20,7 @@ from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, field
 from ragfilter.stores.runs import Run
-from ragfilter.text.numbers import counted, distance
+from ragfilter.text.numbers import counted
 from ragfilter.ui.session import link, state
 
 IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"
@@ -201,5 +201,5 @@ def _own(letter: str) -> dict[str, str]:
 def _told(path: str, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    words = distance(value) if isinstance(value, float) else shown(path, value) or "none"
+    words = shown(path, value)
     return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"

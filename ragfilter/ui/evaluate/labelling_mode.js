@@ -150,13 +150,13 @@ class Mode {
     const marked = question ? question.passages.filter(({ grade }) => grade !== null).length : 0
     const optional = (question?.passages.length ?? 0) - firsts.length
     const where = !question ? ""
-      : this.done ? `Done with ${firsts.length} · ${marked} of ${question.passages.length} labelled`
-      : `Passage ${place + 1} of ${firsts.length}${optional ? `, ${optional} more are optional` : ""}`
+      : this.done ? `Done: ${marked} labelled, ${question.passages.length - marked} more are optional`
+      : `Chunk ${place + 1} of ${firsts.length}${optional ? `, ${optional} more are optional` : ""}`
     const input = make("input", {
       type: "text", value: typed, placeholder: "Type a question of your own",
       ariaLabel: "Question to label",
     })
-    const article = make("article", { tabIndex: 0, ariaLabel: "Passage", autofocus: true })
+    const article = make("article", { tabIndex: 0, ariaLabel: "Chunk", autofocus: true })
     article.dataset.passage = ""
     if (passage) {
       article.append(make("h2", { textContent: passage.title }),
@@ -164,13 +164,13 @@ class Mode {
     } else {
       article.append(make("p", { textContent:
         !question ? "There is no question to label. Type one below."
-        : question.passages.length ? "Every passage offered for this question has a label."
+        : question.passages.length ? "Every chunk offered for this question has a label."
         : "The search finds nothing for this question." }))
     }
-    const steps = make("ol", { ariaLabel: "Passages of this question" },
+    const steps = make("ol", { ariaLabel: "Chunks of this question" },
       ...(question?.passages ?? []).map(({ first, grade }, at) => make("li", {
         className: `${at === place ? "rf-here" : ""} ${first ? "rf-first" : ""}`,
-        textContent: grade ?? "·", title: `Passage ${at + 1}: ${WORDS[grade] ?? "no label yet"}`,
+        textContent: grade ?? "·", title: `Chunk ${at + 1}: ${WORDS[grade] ?? "no label yet"}`,
       })))
     const marks = [2, 1, 0].map(grade => this.button(grade, WORDS[grade], () => this.mark(grade), {
       disabled: !passage, ariaPressed: String(passage?.grade === grade),
@@ -195,7 +195,7 @@ class Mode {
             disabled: !more, className: question && this.done ? "rf-main" : "" }),
           this.button("B", "Blind order", () => this.emit("blind", !this.blind), {
             ariaPressed: String(this.blind),
-            title: "Mixes the passages and hides what others said." }),
+            title: "Mixes the chunks and hides what others said." }),
           input)),
       make("p", { className: "rf-unseen", ariaLive: "polite", textContent:
         `${this.said} ${where}${passage ? `: ${passage.title}` : ""}` }),

@@ -119,10 +119,7 @@ def _unasked(asked: ChosenSet, saved: Mapping[int, Run]) -> bool:
 def _measure(asked: ChosenSet) -> str:
     if asked.given is None:
         return "Measure"
-    labelled, every = len(asked.given.qrels), asked.sets.get(asked.name, 0)
-    count = counted(labelled, "question")
-    if labelled < every:
-        count = f"{labelled:,} of {counted(every, 'question')}"
+    count = counted(len(asked.given.qrels), "question")
     begun = running.unfinished(asked)
     if begun is None or not begun.done:
         return f"Measure {count}"

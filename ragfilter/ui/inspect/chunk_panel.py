@@ -204,14 +204,20 @@ TITLE_WIDTH = 44
 
 def draw_changes(view: View, hit: Hit) -> None:
     """Draw the changes that would reverse the chunk's outcome, with their side effects."""
-    result = view.result
-    kept = any(each.id == hit.id for each in result.kept)
-    words = "would drop it" if kept else "would bring it back"
-    offered = changes(result, hit.id)
-    asked = None if kept else wording(result, hit.id)
+    if all(each.id != hit.id for each in view.result.kept):
+        _draw_changes(view.result, hit, "would bring it back")
+        return
+    # Folded, so that a second click on what brought it back does not drop it again.
+    with st.expander("What would drop it", key="dropping", on_change="rerun") as dropping:
+        if dropping.open:
+            _draw_changes(view.result, hit, "would drop it")
+
+
+def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
+    offered, asked = changes(result, hit.id), wording(result, hit.id)
     if not offered and asked is None:
         html.draw(
-            f'<p class="rf-empty"><b>No single change {words}.</b> '
+            f'<p class="rf-empty"><b>No change of one or two settings {words}.</b> '
             f"{html.text(stays(result, hit.id))}</p>"
         )
         return
@@ -223,8 +229,7 @@ def draw_changes(view: View, hit: Hit) -> None:
             key=f"whatif-{n}",
             icon=":material/tune:",
             on_click=state.change,
-            args=({change.path: change.new},),
-            help="Changes this setting. Undo reverts it.",
+            args=(change.values,),
         )
         _along(change.came, change.went, titles)
     if asked is not None:

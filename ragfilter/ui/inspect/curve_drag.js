@@ -175,7 +175,24 @@ function begin(root) {
     marks.append(text)
   }
 
-  // All labels, and the titles of what stays where points, buttons and plotly's words leave room.
+  // The lines, and the curve in short pieces, as boxes.
+  function crossed() {
+    const boxes = []
+    if (data.cut !== null) boxes.push([0, along("y").pixel(data.cut), width, along("y").pixel(data.cut)])
+    const places = [...data.lines.filter(({ axis }) => axis === "x").map(line => line.base + line.value), data.place]
+    for (const at of places.filter(at => at !== null).map(along("x").pixel)) boxes.push([at, 0, at, height])
+    const curve = data.points.slice(data.pinned).map(([x, y]) => [along("x").pixel(x), along("y").pixel(y)])
+    for (const [n, [x, y]] of curve.slice(1).entries()) {
+      const [dx, dy] = [curve[n][0] - x, curve[n][1] - y], pieces = Math.ceil(Math.hypot(dx, dy) / 8)
+      for (let i = 1; i < pieces; i++) {
+        const at = [x + (dx * i) / pieces, y + (dy * i) / pieces]
+        boxes.push([...at, ...at])
+      }
+    }
+    return boxes
+  }
+
+  // All labels, and the titles of what stays where points, lines, buttons and plotly's words leave room.
   // All are written, then measured, then placed: to write and measure in turn costs a layout each.
   function label() {
     const { range: [from, to] } = data.axes.x, line = 16
@@ -193,7 +210,7 @@ function begin(root) {
     const own = svg.getBoundingClientRect()
     const taken = [...buttons, ...notes].map(each => each.getBoundingClientRect())
       .map(at => [at.left - own.left, at.top - own.top, at.right - own.left, at.bottom - own.top])
-    taken.push(...seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]))
+    taken.push(...seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]), ...crossed())
     const lengths = new Map([...titles.children].map(text => [text, text.getComputedTextLength()]))
     const put = (text, x, y, below) => {
       const long = lengths.get(text)

@@ -17,11 +17,11 @@ import streamlit as st
 from ragfilter.engine.whatif import SettingChange
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
+from ragfilter.report.curve_points import Points
 from ragfilter.report.thresholds import CutLine, keeps
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.ui.inspect.curve_plot import marker_size
-from ragfilter.ui.inspect.curve_points import Points
 from ragfilter.ui.look import frame, theme
 from ragfilter.ui.session import state
 
@@ -47,7 +47,9 @@ def draw(
     data = overlay(result, points, detail, plot, titles, state.session().chunk)
     data["lines"] = [] if detail is None else lines(result, detail, line, tuning=tuning)
     data["steps"] = [_step(titles, change) for change in nearest] if detail is not None else []
-    data["cut"] = None if line is None else line.limit
+    data |= (
+        {"cut": None, "place": None} if line is None else {"cut": line.limit, "place": line.place}
+    )
     # Counts the moves, so that the browser drops its own position even if undo leads back to the
     # same picture.
     data |= {"told": told, "moves": state.session().drag_moves}
@@ -90,7 +92,7 @@ def _label(grade: int | None) -> tuple[str, str]:
     """What the curve shows of a label, and what a screen reader says."""
     if grade is None:
         return "", ""
-    return f"{theme.LABELLED} {grade}", f", labelled {GRADES[grade]}"
+    return f"{theme.LABELLED} {grade}", f", labelled {GRADES.get(grade, grade)}"
 
 
 def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, Any] | None:
@@ -121,7 +123,9 @@ def lines(
         "distance_offset": ("y", best, 1.0),
         "relative_offset": ("y", best, (detail.background or best) - best),
     }
-    cuts = "x" if line is not None and line.place else "y" if detail.cut.limit is not None else ""
+    cuts = ""
+    if line is not None and (line.place or line.limit is not None):
+        cuts = "x" if line.place else "y" if line.limit == detail.cut.limit else ""
     return [
         _line(result, name, *place) | {"drawn": place[0] in ("y2", cuts)}
         for name, place in places.items()

@@ -16,13 +16,13 @@ from ragfilter.layers.cutoff import acting, cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PoolResult
-from ragfilter.report import ChunkRow
-from ragfilter.report.thresholds import CutLine, change_to_keep, cut_line, first_step, limits
+from ragfilter.report import ChunkRow, curve_points
+from ragfilter.report.curve_points import Frame, Points
+from ragfilter.report.thresholds import CutLine, change_to_keep, cut_line, limits
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points, label_buttons
-from ragfilter.ui.inspect.curve_points import Frame, Points
+from ragfilter.ui.inspect import curve_drag, curve_plot, label_buttons
 from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import elements, html, plotting, theme
 from ragfilter.ui.session import state, widget
@@ -216,11 +216,5 @@ def applied_limits(result: PoolResult) -> str:
     chosen = result.settings.cutoff.strategy
     if detail is not None and detail.cut.strategy != chosen:
         items.append(f"<li>{html.text(f'{chosen} is chosen, but {detail.fallback_reason}')}.</li>")
-    tall = first_step(result)
-    if tall is not None:
-        items.append(
-            f"<li>The largest gap, {numbers.distance(tall)}, comes first. It is ignored while "
-            "<i>Skip the first step</i> is on.</li>"
-        )
     items += [f"<li>{html.text(each.words)}</li>" for each in every if not each.bound]
     return "".join(items)

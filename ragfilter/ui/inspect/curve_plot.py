@@ -20,12 +20,12 @@ import plotly.graph_objects as go
 from ragfilter.layers.base import Mark
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
+from ragfilter.report.curve_points import Frame, Points
 from ragfilter.report.thresholds import CutLine
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.inspect.curve_points import Frame, Points
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.plotting import Ink, annotation
 
@@ -59,7 +59,7 @@ def plot(
     shapes: Shapes = []
     notes = [_note(points.unit, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
-        _add_line(shapes, notes, line, frame, ink)
+        _add_line(shapes, notes, line, points, frame, ink)
     top = 0.0
     if tuned is not None:
         result, detail = tuned
@@ -76,7 +76,9 @@ def plot(
     return go.Figure({"data": data, "layout": layout}, _validate=False)
 
 
-def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: Ink) -> None:
+def _add_line(
+    shapes: Shapes, notes: Shapes, line: CutLine, points: Points, frame: Frame, ink: Ink
+) -> None:
     """Add the line with a word at each side, and the cliff."""
     low, high = frame.window
     if line.place is not None:
@@ -102,23 +104,25 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: I
         notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor=anchor, xanchor="left"))
         return
     shapes.append(_band(line.below, line.above, ink))
-    # Where it is narrow, both stand above it, and above the points that follow if there is room.
+    crossed = (line.kept + 0.5 - low) / (high - low)
+    # Above the curve or, where that begins, below it.
+    edge = {"x": 0} if crossed > 0.2 else {}
+    stay = {
+        theme.mark(row.outcome, row.layer, row.setting).sign
+        for row, y in zip(points.rows, points.y, strict=True)
+        if row.kept and y > limit
+    }
+    above = "dropped above" + (f", but not {' '.join(sorted(stay))}" if stay else "")
+    notes.append(_note(above, ink.muted, y=line.above, yanchor="bottom", **edge))
     tall = (line.above - line.below) / (top - bottom) > 0.12
-    above = "dropped above" if tall else f"dropped above · {line.cliff}"
-    lifted = 22 if not tall and (top - line.above) / (top - bottom) > 0.2 else 0
-    notes.append(
-        _note(above, ink.muted, x=0, y=line.above, yanchor="bottom", xanchor="left", yshift=lifted)
-    )
     if tall:
-        crossed = (line.kept + 0.5 - low) / (high - low)
         # Beside the curve, which crosses the band there, and in the band's larger part.
-        side = (
-            {"x": crossed + 0.08, "xanchor": "left"}
-            if crossed < 0.5
-            else {"x": 0, "xanchor": "left"}
-        )
+        side = {"x": crossed + 0.08, "xanchor": "left"} if crossed < 0.5 else {"x": 0}
         middle = max((line.below, limit), (limit, line.above), key=lambda part: part[1] - part[0])
         notes.append(_note(line.cliff, ink.kept, y=sum(middle) / 2, yanchor="middle", **side))
+    about = "<br>".join(filter(None, ("" if tall else line.cliff, line.larger)))
+    if about:
+        notes.append(_note(about, ink.muted, x=0, y=0, yref="paper", yanchor="bottom"))
 
 
 def steps_top(detail: CutoffDetail) -> float:
@@ -256,7 +260,7 @@ def _hover(points: Points, i: int) -> tuple[str]:
     reason = _wrapped(row.reason)
     name = f"<br>{escape(row.id, quote=False)}" if row.id else ""
     grade = points.labels.get(row.id)
-    label = "" if grade is None else f"<br>{theme.LABELLED} {grade}: {GRADES[grade]}"
+    label = "" if grade is None else f"<br>{theme.LABELLED} {grade}: {GRADES.get(grade, grade)}"
     return (
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>{name}<br>"
         f"rank {row.rank} · distance {numbers.distance(row.distance)}{gap}{score}<br>"

@@ -202,7 +202,7 @@ def _columns(
         ),
         "layer": column.TextColumn(width=82, help="The layer that kept or dropped the chunk."),
         "reason": column.TextColumn(
-            width=268,
+            width=330,
             help="What was compared. The tab Chunk shows it in full.",
         ),
         "similarity": column.NumberColumn(

@@ -10,13 +10,14 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ragfilter.report import visible
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
 from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import state
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.visit import View
 
 
@@ -60,7 +61,7 @@ def begin(view: View) -> Places:
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
-        html.heading("Passages")
+        html.heading("Before and after")
         before, after = stacks.before_and_after(view.mine, current_story)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
@@ -138,7 +139,9 @@ def _open_more(view: View) -> None:
             help="Filter what a trace says was retrieved for this question, and nothing else.",
         )
     draw_present_button()
-    share.draw_link(st.container(key="share", width="content"), view)
+    if link.looks(visible(view.result)):
+        # The address bar has the rest.
+        share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     help.draw(view.resources)
 

@@ -74,11 +74,11 @@ def _page(view: View) -> None:
 @st.fragment
 def prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
-    both = {side.name: side for side in answers.sides(result)}
+    both = {side.label: side for side in answers.sides(result)}
     with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
         chosen = elements.choice(
             "Context", both,
-            "The prompt with the kept chunks, or with the first k of an unfiltered search.",
+            "The prompt with the kept chunks, or with those of a plain search.",
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]

@@ -59,7 +59,7 @@ def draw(view: View) -> None:
         answered(sides[0], answers_given[0], state.session().profile, view.result.settings),
         answered(sides[1], answers_given[1], "unfiltered", plain),
     )
-    votes.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
+    votes.draw(view, pair, (sides[0].label, sides[1].label), own="inspect")
 
 
 def is_awaited() -> bool:
@@ -183,15 +183,15 @@ def title(side: AnswerSide, note: str = "") -> None:
     """Draw which side it is, and how much it sends."""
     context = side.context
     html.draw(
-        f'<p class="rf-side rf-{side.name}"><b>{side.name}</b>{note}'
+        f'<p class="rf-side rf-{side.name}"><b>{side.label}</b>{note}'
         f"<span>{numbers.chunks(len(context.chunks))}, {numbers.tokens(context.tokens)}</span></p>"
     )
 
 
 def _brief_title(word: str, side: AnswerSide) -> None:
     n, kept = len(side.context.chunks), side.name == "filtered"
-    passing = f"the {numbers.counted(n, 'passage')} that {'passes' if n == 1 else 'pass'}"
-    words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
+    passing = f"the {numbers.chunks(n)} that {'passes' if n == 1 else 'pass'}"
+    words = f"{word} from {passing if kept else 'plain search'}" if n else "No chunk passes"
     html.draw(f'<h3 class="rf-side rf-{side.name}">{words}</h3>')
 
 

@@ -91,4 +91,4 @@ def draw_present_button() -> None:
 
 def _flip_present() -> None:
     state.session().present = not state.session().present
-    state.session().scene = None
+    state.session().scene = 0

@@ -36,10 +36,9 @@ LINK = (
 
 def draw_link(place: DeltaGenerator, view: View | None) -> None:
     """Draw the button that copies the link in `place`, if a question was asked."""
-    params = link.whole_link(visible(view.result) if view is not None else ())
-    if params:
+    if shared := state.session().shared:
         with place:
-            data = urlencode(params)
+            data = urlencode(shared | link.looks(visible(view.result) if view is not None else ()))
             frame.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
 
 

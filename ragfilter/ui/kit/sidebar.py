@@ -158,7 +158,8 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
         if state.settings().cutoff.calibration is None:
             names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
     given = widget.of(key(info.path, view), value, apply_choice, info.path, labels=names)
-    given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
+    unit = f" Unit: {info.unit}." if info.unit else ""
+    given["help"] = f"`{info.path}`: {info.help}{unit}"
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
         st.segmented_control(
             label, info.choices, default=value, format_func=choice_label, required=True,
@@ -201,9 +202,8 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile
-        shown, called = chosen if chosen in names else None, state.profile_label()
-        if called == profile and state.changed():
-            called += ", changed"
+        shown = chosen if chosen in names else None
+        called, _, date = state.settings_label().partition(" (")
         st.selectbox(
             "Collection",
             names,
@@ -222,6 +222,8 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
                 format_func=lambda name: called if name == profile else name,
                 **widget.of("profile-box", profile, state.choose_profile, labels=called),
             )
+            if date:
+                html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')
             if steps:
                 _steps(reset=reset)
 

@@ -29,7 +29,7 @@ def draw(view: View, story: Story) -> None:
     sentence = headline(story, _prices(view))
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     doubts = [
-        f"{numbers.counted(hidden, 'passage')} hidden from the user." if hidden else "",
+        f"{numbers.chunks(hidden)} hidden from the user." if hidden else "",
         unnamed(view),
         _fitted(view),
     ]

@@ -32,15 +32,22 @@ class PathStep(NamedTuple):
     done: bool = False
     locked: str = ""
 
+    @property
+    def labels(self) -> bool:
+        """Whether it is the step in which questions are labelled."""
+        return self.name.startswith("Label")
+
 
 def steps(
-    *, asked: bool, labelled: int, measured: bool, tuned: bool, guarded: bool
+    *, asked: bool, labelled: int, included: bool, measured: bool, tuned: bool, guarded: bool
 ) -> list[PathStep]:
-    """The path, with this many `labelled` questions."""
+    """The path, with this many `labelled` questions, all `included` in the collection if nobody
+    here labelled any."""
     few = labelled < FEW_QUERIES
+    label = f"Label: {labelled} of {FEW_QUERIES}" if few else "Label"
     return [
         PathStep("Ask", "inspect", asked),
-        PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few),
+        PathStep("Labels included" if included and not few else label, "evaluate", not few),
         PathStep("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
         PathStep("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
         PathStep("Guard", "evaluate", guarded, "" if measured else NEEDS_RUN),
@@ -53,7 +60,8 @@ def reserve() -> DeltaGenerator:
 
 
 def draw(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
-    """Draw the line in `place`, its next step as a button unless it is a step of this `page`."""
+    """Draw the line in `place`: every step that is open leads to its page, if that is not this
+    `page`."""
     if not visit.ready:
         return
     try:
@@ -63,24 +71,26 @@ def draw(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
         return
     following = next((n for n, step in enumerate(path) if not step.done), len(path))
     here = at(path, following, page)
-    words = [_words(step, n == here, n == following) for n, step in enumerate(path)]
+    pressed = None
     with place:
-        if here == following or not path[following:]:
-            _draw(words)
-            return
-        _draw([*words[:following], ""])
-        name = path[following].name
-        pressed = st.button(f"Next: {name}", key="path-next", type="tertiary")
-        _draw(["", *words[following + 1 :]])
-    if pressed:
-        state.session().labelling = name.startswith("Label")
-        st.switch_page(f"pages/{path[following].page}.py")
+        for n, step in enumerate(path):
+            if step.locked or n == here:
+                _draw(step, here=n == here, following=n == following)
+            elif st.button(
+                f"Next: {step.name}" if n == following else _signed(step),
+                key="path-next" if n == following else f"path-{step.name.split(':')[0]}",
+                type="tertiary",
+            ):
+                pressed = step
+    if pressed is not None:
+        state.session().labelling = pressed.labels
+        st.switch_page(f"pages/{pressed.page}.py")
 
 
 def at(path: list[PathStep], following: int, page: str) -> int | None:
     """The step that is done on this page, if there is one: the `following` one, if it is. Labels
     are given in a window of their own."""
-    mine = [n for n, step in enumerate(path) if step.page == page and step.name[:5] != "Label"]
+    mine = [n for n, step in enumerate(path) if step.page == page and not step.labels]
     return following if following in mine else next(iter(mine), None)
 
 
@@ -93,21 +103,22 @@ def _steps(visit: Visit) -> list[PathStep]:
     return steps(
         asked=state.session().asked is not None or bool(labelled),
         labelled=labelled,
+        included=not visit.resources.bench.labels.holds(name),
         measured=name in known,
         tuned=origin(visit.settings) is not None,
         guarded=st.session_state.get(GUARDED) == name,
     )
 
 
-def _draw(words: list[str]) -> None:
-    if any(words):
-        html.draw(f'<p class="rf-way">{" → ".join(words)}</p>', width="content")
+def _signed(step: PathStep) -> str:
+    return f"✓ {step.name}" if step.done and "included" not in step.name else step.name
 
 
-def _words(step: PathStep, here: bool, following: bool) -> str:
-    told, sign = step.locked or ("Done." if step.done else ""), "✓ " if step.done else ""
+def _draw(step: PathStep, *, here: bool, following: bool) -> None:
+    """Draw a step that is locked, or the one of this page."""
     current = ' aria-current="step"' if here else ""
-    return (
-        f'<span title="{html.text(told)}"{current}>{"Now: " if here and following else sign}'
-        f"{html.text(step.name)}</span>"
+    words = f"Now: {step.name}" if here and following else _signed(step)
+    html.draw(
+        f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>',
+        width="content",
     )

@@ -56,7 +56,7 @@ def _head(view: View) -> None:
 
 
 def _pruned(view: View) -> None:
-    """Offer to show what of the passages is not in the prompt."""
+    """Offer to show what of the chunks is not in the prompt."""
     detail = pruning(view.mine)
     if detail is None or not st.toggle("Show what was pruned", key="show-pruned"):
         return
@@ -68,13 +68,10 @@ def _pruned(view: View) -> None:
 
 
 def _picture(view: View, current_story: Story) -> None:
-    """Draw both stacks, and the buttons that drop the passages, one reason at a time."""
+    """Draw both stacks, and the buttons that drop the chunks, one reason at a time."""
     # The last step adds what passes from farther down.
-    last, chosen = (
-        len(current_story.drops_from_unfiltered) + bool(current_story.beyond),
-        state.session().scene,
-    )
-    now = last if chosen is None else min(chosen, last)
+    last = len(current_story.drops_from_unfiltered) + bool(current_story.beyond)
+    now = min(state.session().scene, last)
     fallen = {i for fall in current_story.drops_from_unfiltered[:now] for i in fall.ids}
     before, after = stacks.before_and_after(view.mine, current_story)
     if now < last:
@@ -111,7 +108,7 @@ def _picture(view: View, current_story: Story) -> None:
         )
         if now == last:
             word = "passes" if current_story.kept == 1 else "pass"
-            words.append(f"{counted(current_story.kept, 'passage')} {word} the filter")
+            words.append(f"{counted(current_story.kept, 'chunk')} {word} the filter")
         html.draw(
             f'<p class="rf-scene" role="status">{html.text(", ".join(words))}</p>', width="content"
         )

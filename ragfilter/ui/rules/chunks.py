@@ -28,13 +28,13 @@ PAGE_AT = "rules-page"
 PAGE = 200
 """Rows sent to the browser at a time."""
 HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
-ONE_STATE, TWO_STATES = 92, 162
+ONE_STATE, TWO_STATES = 84, 162
 WIDTHS = {
     "conflicts": 66, "ΔF1 without": 80, "blocks": 60, "queries": 66, "passes": 60,
     "overlap": 66, "precision": 72, "Δrecall without": 104, "fires": 80,
 }  # fmt: skip
 """Of the columns of the matrix, in pixels."""
-TITLE_WIDTH = 28
+TITLE_WIDTH = 24
 """Characters of a title in capitals that fit into the column."""
 
 
@@ -130,13 +130,13 @@ def _columns(state_width: int) -> dict[str, Any]:
             color=list(chips.values()),
             help=f"{desk.STATES_HELP} Only the editor and Findings check rules against the text.",
         ),
-        "title": text(width=207),
-        "rule": text(width=146, help="The first term of each part, and how many others it has."),
+        "title": text(width=170),
+        "rule": text(width=192, help="The first term of each part, and how many others it has."),
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that keep the chunk, which has no rule, wrongly."
         ),
-        "source": text(width=138),
-        "type": text(width=60),
+        "source": text(width=136),
+        "type": text(width=56),
         "id": text(width=150),
         **matrix_table.columns(WIDTHS),
     }

@@ -37,6 +37,11 @@ class AnswerSide:
     name: str
     context: Context
 
+    @property
+    def label(self) -> str:
+        """What the page calls it."""
+        return "plain search" if self.name == "unfiltered" else self.name
+
 
 def sides(result: PoolResult) -> tuple[AnswerSide, AnswerSide]:
     """The filtered context, and the context of a plain search's first k chunks."""

@@ -245,13 +245,10 @@ def restore_view() -> None:
         session.window = look[PLACES]
 
 
-def whole_link(nameable: Collection[str]) -> dict[str, str]:
-    """The parameters of a link to exactly this page: question, settings, and what is open. Empty if
-    no question was asked. The open chunk is included only if it is `nameable`, because links are
-    passed on."""
+def looks(nameable: Collection[str]) -> dict[str, str]:
+    """What is open and the address bar lacks. The open chunk is included only if it is `nameable`,
+    because links are passed on."""
     session = state.session()
-    if not session.shared:
-        return {}
     look = {
         CHUNK: (session.chunk or "") if session.chunk in nameable else "",
         PANEL: "" if session.panel == PANELS[0] else session.panel,
@@ -260,7 +257,7 @@ def whole_link(nameable: Collection[str]) -> dict[str, str]:
         RULE: st.session_state.get("filter-rule") or "",
         VIEW: OPERATOR if session.operator else "",
     }
-    return session.shared | {name: value for name, value in look.items() if value}
+    return {name: value for name, value in look.items() if value}
 
 
 def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:

@@ -222,7 +222,7 @@ class Session:
     label_error: str = ""
 
     present: bool = False
-    scene: int | None = None
+    scene: int = 0
     """Step of the picture in Present mode; None shows the last one."""
     tour: list[bool] | None = None
     """Which tasks of the tour are done; None if no tour is running."""
@@ -345,6 +345,12 @@ def profile_label() -> str:
     record = origin(current)
     tuned_on = now.tuned_on.get(record.labels, "") if record else ""
     return profile_name(now.profile, current, tuned_on)
+
+
+def settings_label() -> str:
+    """The same, with whether a profile's settings were changed by hand."""
+    called = profile_label()
+    return f"{called}, changed" if called == session().profile and changed() else called
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:

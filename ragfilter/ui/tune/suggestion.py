@@ -45,11 +45,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What tuning found for the settings `before`, with the pools it found it on. `anew`: it
-    recalibrated."""
+    """What tuning found for the settings `before`, which were `called` so, with the pools it found
+    it on. `anew`: it recalibrated."""
 
     tuning: Tuning
     before: Settings
+    called: str
     pools: Mapping[str, Pool]
     anew: bool = False
     known: dict[Settings, tuple[HitChange, ...]] = field(default_factory=dict)
@@ -113,6 +114,7 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
     suggestion is replaced, because it was compared with the settings of that time."""
     backends = visit.resources.backends(state.session().collection)
     settings, user, profile = visit.settings, state.user(), state.session().profile
+    called = state.settings_label()
 
     def work(job: Job[Suggestion]) -> Suggestion:
         check_tunable(settings, len(labels.qrels))
@@ -125,7 +127,7 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
             replaces=settings if again else None,
             provenance=Provenance.of(labels), progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
-        return Suggestion(tuning, settings, pools, anew=again)
+        return Suggestion(tuning, settings, called, pools, anew=again)
 
     visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
 
@@ -162,7 +164,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
         with head.container(gap="small"):
             html.draw(f'<p class="rf-lead">{html.text(tuning_words.headline(chosen))}</p>')
             target = tuning.target.figure
-            means = {"Before": tuning.before, "After": chosen.tuned.means}
+            means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
             rows = [tuning_words.row(word, each, target) for word, each in means.items()]
             table.draw(rows, target, key="tuned-figures")
             if margin is not None:

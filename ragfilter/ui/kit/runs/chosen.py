@@ -108,7 +108,11 @@ def usual(sets: Mapping[str, int]) -> str:
 
 def choose(asked: ChosenSet) -> None:
     """Draw the list of query sets."""
-    labels = {each: called(asked.sets, each) for each in asked.sets}
+    sets = dict(asked.sets)
+    if asked.given is not None:
+        # Only labelled questions count.
+        sets[asked.name] = len(asked.given.qrels)
+    labels = {each: called(sets, each) for each in sets}
     st.selectbox(
         "Questions",
         list(labels),

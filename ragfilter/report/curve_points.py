@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from ragfilter.layers.cutoff import RERANK
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report import ChunkRow
+from ragfilter.report.rows import ChunkRow
 from ragfilter.report.thresholds import CutLine, compared
 
 MIN_SHOWN = 10
