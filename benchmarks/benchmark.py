@@ -59,9 +59,9 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
         "tuned over k": [gain_short(each.tuned.gain.of) for each in made.values()],
         "chunks: k, `full`, tuned": [chunks(each) for each in made.values()],
     }
-    print(f"| mean F1 | {' | '.join(made)} |\n| --- |{' --- |' * len(made)}")
+    print(f"|mean F1|{'|'.join(made)}|\n|---|{'---|' * len(made)}")
     for row, cells in rows.items():
-        print(f"| {row} | {' | '.join(cells)} |")
+        print(f"|{row}|{'|'.join(cells)}|")
 
 
 def chunks(made: Tuning) -> str:

@@ -167,7 +167,9 @@ def remap(
     for (*_, place), labels in groups.items():
         assert isinstance(place, Quoted)
         first, *others = labels
-        if not others and (first.chunk_id in same or finder.holds(first.chunk_id, place)):
+        if all(label.chunk_id in same for label in labels):
+            continue
+        if not others and finder.holds(first.chunk_id, place):
             continue
         finding = known.get(place) or known.setdefault(place, finder.find(place))
         ids: Sequence[str] = finding.chunk_ids
