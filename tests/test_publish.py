@@ -162,7 +162,7 @@ def test_what_a_query_was_asked_and_why_what_fell() -> None:
         result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0, "EUR"), answers=()
     )
     text = Tags(page).text
-    assert "5 chunks found by plain search, 3 pass the filter: 2 came after the cliff." in text
+    assert "5 passages found by plain search, 3 pass the filter: 2 came after the cliff." in text
     assert "2 came after the cliff" in text
     assert "embedding model all-MiniLM-L6-v2, l2" in text
     assert "--collection rules --config ragfilter.toml" in text

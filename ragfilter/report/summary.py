@@ -255,7 +255,7 @@ MAX_REASONS = 3
 
 
 def _passing(story: Story) -> str:
-    """``15 chunks found by plain search, 2 pass the filter: 13 were about another armor
+    """``15 passages found by plain search, 2 pass the filter: 13 were about another armor
     class.``"""
     n, own = story.unfiltered, story.kept - story.brought
     if own == n and not story.beyond:
@@ -272,7 +272,7 @@ def _passing(story: Story) -> str:
         reasons.append(f"{numbers.count(others)} fell for other reasons")
     why = f": {', '.join(reasons)}" if reasons else ""
     joint = " " if passing.startswith("and") else ", "
-    return f"{numbers.chunks(n)} found by plain search{joint}{passing}{why}."
+    return f"{numbers.counted(n, 'passage')} found by plain search{joint}{passing}{why}."
 
 
 def _brought(story: Story) -> str:

@@ -146,7 +146,7 @@ def walk(tab: Any, folder: Path) -> None:
     page.get_by_role("button", name="Ask a question").first.click()
     tab.keyed("question", "input").fill(TROLLS)
     tab.keyed("question", "input").press("Enter")
-    expect(page.locator(".rf-headline")).to_contain_text("9 chunks found")
+    expect(page.locator(".rf-headline")).to_contain_text("9 passages found")
     tab.rest().click("open-evidence")
     expect(tab.kept).to_contain_text("of 9 retrieved")
     expect(tab.cell(0, "title")).to_have_text("Trolls > Fire")
@@ -164,6 +164,8 @@ def walk(tab: Any, folder: Path) -> None:
     # In front of an audience.
     page.locator(".stMain").press("p")
     expect(page.locator("h1.rf-question")).to_have_text(TROLLS)
-    expect(page.locator(".rf-headline")).to_contain_text(re.compile(rf"9 chunks found.*\b{more}\b"))
+    expect(page.locator(".rf-headline")).to_contain_text(
+        re.compile(rf"9 passages found.*\b{more}\b")
+    )
     page.locator(".stMain").press("b")
     expect(page.locator(".rf-scene")).to_be_visible()

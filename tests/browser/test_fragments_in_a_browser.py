@@ -77,7 +77,7 @@ def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
     tab.rest()
     with runs.only_a_fragment():
         tab.page.keyboard.press("ArrowRight")
-        expect(scene).to_contain_text("2 chunks pass the filter")
+        expect(scene).to_contain_text("2 passages pass the filter")
         expect(after.locator("b").first).to_have_text("2")
         tab.rest()
 

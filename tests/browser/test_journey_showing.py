@@ -87,7 +87,7 @@ def present(tab: Any) -> None:
             expect(tab.keyed(f"answer-{side}").get_by_role("paragraph").first).to_be_in_viewport()
         tab.rest()
         keys.press("ArrowRight")
-    expect(scene).to_contain_text("4 chunks pass the filter")
+    expect(scene).to_contain_text("4 passages pass the filter")
     with tab.rest().page.expect_download() as offered:
         tab.click("present-report")
     assert offered.value.suggested_filename == REPORT

@@ -53,7 +53,7 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     expect(after.locator("b").first).to_have_text("15")
     tab.rest()
     keys.press("b")
-    expect(scene).to_contain_text("2 chunks pass the filter")
+    expect(scene).to_contain_text("2 passages pass the filter")
     expect(after.locator("[data-passage]")).to_have_count(2)
     tab.rest()
     keys.press("b")

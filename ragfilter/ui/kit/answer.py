@@ -190,8 +190,8 @@ def title(side: AnswerSide, note: str = "") -> None:
 
 def _brief_title(word: str, side: AnswerSide) -> None:
     n, kept = len(side.context.chunks), side.name == "filtered"
-    passing = f"the {numbers.chunks(n)} that {'passes' if n == 1 else 'pass'}"
-    words = f"{word} from {passing if kept else 'plain search'}" if n else "No chunk passes"
+    passing = f"the {numbers.counted(n, 'passage')} that {'passes' if n == 1 else 'pass'}"
+    words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
     html.draw(f'<h3 class="rf-side rf-{side.name}">{words}</h3>')
 
 

@@ -108,7 +108,7 @@ def _picture(view: View, current_story: Story) -> None:
         )
         if now == last:
             word = "passes" if current_story.kept == 1 else "pass"
-            words.append(f"{counted(current_story.kept, 'chunk')} {word} the filter")
+            words.append(f"{counted(current_story.kept, 'passage')} {word} the filter")
         html.draw(
             f'<p class="rf-scene" role="status">{html.text(", ".join(words))}</p>', width="content"
         )
