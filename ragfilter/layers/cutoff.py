@@ -393,11 +393,12 @@ def _unused(settings: Settings) -> frozenset[str]:
     cutoff = settings.cutoff
     every = frozenset(name for each in STRATEGIES for name in each.reads)
     idle = every - frozenset(strategy(cutoff.strategy).reads)
+    named = cutoff.score or settings.retrieval.lexical
     return idle.union(
         {"prefix"} if cutoff.target not in BETA else (),
         {"tuned_on"} if cutoff.tuned_on is None else (),
         {"recall"} if cutoff.target != "recall" else (),
-        {"score"} if strategy(cutoff.strategy).values_of else (),
+        {"score"} if strategy(cutoff.strategy).values_of or not named else (),
     )
 
 

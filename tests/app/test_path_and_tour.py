@@ -22,8 +22,7 @@ def test_every_page_leads_to_the_next_step(open_page: Callable[..., Any], name: 
     page.at.switch_page(f"pages/{name}.py")
     page.run()
     # The demo is labelled, but nothing was measured.
-    assert page.at.button(key="path-Labels included").label == "Labels included"
-    assert "Guard" in [each.strip() for each in page.html]
+    assert {"Labels included", "Guard"} <= {each.strip() for each in page.html}
     if name == "evaluate":
         assert any("Now: Measure" in each for each in page.html)
     else:

@@ -18,6 +18,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 
 NEEDS_LABELS = "Locked until a question has labels."
+INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until something was measured."
 MEASURED, GUARDED = "measured", "guarded"
 """The collections for which a run was found, so that none is looked for again, and the one of which
@@ -44,10 +45,10 @@ def steps(
     """The path, with this many `labelled` questions, all `included` in the collection if nobody
     here labelled any."""
     few = labelled < FEW_QUERIES
-    label = f"Label: {labelled} of {FEW_QUERIES}" if few else "Label"
+    label = PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few)
     return [
         PathStep("Ask", "inspect", asked),
-        PathStep("Labels included" if included and not few else label, "evaluate", not few),
+        label if few or not included else PathStep("Labels included", "evaluate", True, INCLUDED),
         PathStep("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
         PathStep("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
         PathStep("Guard", "evaluate", guarded, "" if measured else NEEDS_RUN),
