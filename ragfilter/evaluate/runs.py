@@ -272,15 +272,15 @@ def compare(
 
 
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
-    """The latest complete run before this one, of the same question set and user."""
-    plan = run.plan
-    same = (plan.collection, plan.query_set, plan.viewer)
+    """The latest complete run before this one, of the same questions, user and settings."""
+
+    def asked(plan: Plan) -> tuple[object, ...]:
+        return plan.collection, plan.query_set, plan.viewer, plan.profile, plan.changes
+
     before = (
         each
         for each in saved
-        if each.complete
-        and each.id < run.id
-        and (each.plan.collection, each.plan.query_set, each.plan.viewer) == same
+        if each.complete and each.id < run.id and asked(each.plan) == asked(run.plan)
     )
     return max(before, key=lambda each: each.id, default=None)
 

@@ -103,11 +103,19 @@ def test_a_run_says_what_moved_since_an_earlier_one(now: MeasuredRun, told: str)
     assert bool(moved_since(now, measured(1))) is bool(told)
 
 
-def test_the_earlier_run_is_the_latest_complete_one_of_the_same_questions_and_user() -> None:
+def test_the_earlier_run_has_the_same_questions_user_and_settings() -> None:
     runs = [
         measured(number, **plan).run
         for number, plan in enumerate(
-            ({}, {"queries": 30}, {"query_set": "other"}, {"viewer": User(1)}, {}), start=1
+            (
+                {},
+                {"queries": 30},
+                {"query_set": "other"},
+                {"viewer": User(1)},
+                {"profile": "otsu"},
+                {},
+            ),
+            start=1,
         )
     ]
     assert earlier(runs[-1], runs) == runs[0]

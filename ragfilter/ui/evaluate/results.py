@@ -39,7 +39,8 @@ def draw(measured: MeasuredRun, asked: ChosenSet) -> None:
     if not measured.records:
         elements.empty("No question of this run has been measured yet.", "Measure continues it.")
         return
-    sentence = caveats.over_fixed_k(measured.over_fixed_k, measured.in_sample, "Your settings")
+    who = "Your settings" if measured.settings == asked.visit.settings else "This run's settings"
+    sentence = caveats.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
     if sentence:
         html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
     for note in _states(measured, asked):
