@@ -14,7 +14,7 @@ from ragfilter.errors import InputError
 from ragfilter.text.normalise import loads, whole
 
 REMEDY = "Write one span a line, or one message of OTLP, as JSON."
-DOCUMENT = re.compile(r"retrieval\.documents\.(\d+)\.document\.(id|content)")
+DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,9})\.document\.(id|content)")
 ASKED_IN = ("query", "question", "input", "query_str")
 """Where a question is in an input that is JSON."""
 

@@ -8,6 +8,7 @@ because a number that is no level, or a list, may meet its conditions.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -41,12 +42,14 @@ from ragfilter.text.urls import shown
 
 with extra("qdrant"):
     from qdrant_client import QdrantClient, models
-    from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+    from qdrant_client.http.exceptions import ResponseHandlingException
 
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow
 
 PAGE = 1_000
+MISSING = re.compile(r"Collection .*(?:doesn't exist|not found)")
+"""How a server and the client say that there is no such collection."""
 SEARCHED = models.SearchParams(hnsw_ef=1000)
 """As wide as Chroma's index is searched. A client that searches itself compares all."""
 INDEXED = {
@@ -333,8 +336,8 @@ def _guard(where: str) -> Iterator[None]:
             remedy="Check that it runs and that the URL is right.",
         ) from error
     except Exception as error:
-        status = error.status_code if isinstance(error, UnexpectedResponse) else None
-        if status == 404 or (isinstance(error, ValueError) and "not found" in str(error)):
+        # Whatever else answers at the address has no such words.
+        if MISSING.search(str(error)):
             raise CollectionMissing(
                 f"The collection is not in {where} (any more).",
                 remedy="List the collections, or index it again.",
@@ -342,5 +345,5 @@ def _guard(where: str) -> Iterator[None]:
         said = " ".join(str(error).split())[:300].rstrip(".")
         raise StoreError(
             f"Qdrant failed: {said}.",
-            remedy=f"Check the permissions and the disk of {where}, and its API key.",
+            remedy=f"Check the address, permissions and disk of {where}, and its API key.",
         ) from error

@@ -112,3 +112,9 @@ def test_a_question_of_a_trace_is_filtered_over_what_was_recorded(page: Any) -> 
     assert page.ids == [first, last]
     assert page.at.query_params["open"] == "evidence,recorded"
     assert len(page.press("open-recorded").ids) > 2
+
+
+def test_recorded_hits_that_the_user_may_not_see_are_none(page: Any) -> None:
+    book = resources.open_resources().bench.labels
+    book.record("demo", {QUESTION: ["secret-mill-sword"]})
+    assert "open-recorded" not in page.ask(QUESTION).buttons

@@ -234,15 +234,16 @@ def ask_now(
     recorded: bool = False,
 ) -> AskedQuestion:
     """A question asked now, of the current version of the collection; with `recorded`, of what a
-    trace recorded, if it did. Raises StoreError."""
-    version = resources.bench.collection(collection).version
+    trace recorded and the user may see, if there is any. Raises StoreError."""
+    stored = resources.bench.collection(collection)
     seen = resources.bench.version_seen(collection, user)
     there: tuple[str, ...] = ()
     # Questions are answered without the database, too.
     with suppress(StoreError):
-        there = resources.bench.labels.recorded(collection, query)
+        ids = resources.bench.labels.recorded(collection, query)
+        there = tuple(i for i, chunk in stored.chunks(ids).items() if user.sees(chunk))
     reach = replace(reach_of(settings, user), recorded=there if recorded else ())
-    return AskedQuestion(query, collection, version, reach, seen, there)
+    return AskedQuestion(query, collection, stored.version, reach, seen, there)
 
 
 def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> Pool:
