@@ -136,6 +136,7 @@ def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(
     hand.mode("1")
     expect(dialog).to_contain_text("Partly.")
     hand.mode("Esc")
+    tab.rest()
     book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
     first, _ = book.standing("demo", question)
     places = book.places("demo")
