@@ -96,7 +96,7 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
         [2],
         ["complete"],
     )
-    assert (found["rules"], found["labels"]) == ([0], [0])
+    assert (found["rules"], found["own labels"]) == ([0], [0])
     assert datetime.strptime(found["last change"][0], "%Y-%m-%d %H:%M") <= datetime.now()
     assert bench().collection("handbook").chunks(["guide.md#owls"])["guide.md#owls"].title == "Owls"
     uploads = bench().workspace.path / "uploads"

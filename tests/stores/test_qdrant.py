@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +87,15 @@ def test_a_folder_that_is_open_elsewhere_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="already accessed"):
         QdrantPlace(str(tmp_path)).open()
     store.close()
+
+
+def test_what_else_answers_at_the_address_is_no_missing_collection() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        try:
+            with pytest.raises(StoreError) as error:
+                QdrantPlace(f"http://127.0.0.1:{other.server_port}").open().collections()
+        finally:
+            other.shutdown()
+    assert not isinstance(error.value, CollectionMissing)
+    assert "Check the address" in error.value.remedy

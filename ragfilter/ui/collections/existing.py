@@ -93,7 +93,7 @@ def _table(every: tuple[Facts, ...]) -> None:
         "collection": [facts.info.name for facts in every],
         "chunks": [facts.chunks for facts in every],
         "rules": [facts.rules for facts in every],
-        "labels": [facts.labels for facts in every],
+        "own labels": [facts.labels for facts in every],
         "embedding model": [facts.model or "unknown" for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
