@@ -142,6 +142,8 @@ def to_hits(
             metric = named[DENSE]
             far = max(dense, key=lambda score: score.distance)
             numbers = [own.get(DENSE, far).value for own in held]
+        else:
+            numbers = [None] * len(numbers)
     hits, space, warnings = _to_hits(unranked, numbers, metric)
     if scores is None and not columns:
         own = [given[i] for i in visible]
