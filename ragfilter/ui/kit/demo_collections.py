@@ -17,7 +17,7 @@ from ragfilter.ui.session import state, turns
 from ragfilter.ui.session.resources import Resources
 
 if TYPE_CHECKING:
-    from ragfilter.stores.info import CollectionInfo
+    from ragfilter.stores.base import CollectionInfo
 
 LOOK_S = 0.3
 
