@@ -15,8 +15,8 @@ from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import User
 from ragfilter.settings.deployment import is_address
 from ragfilter.stores import foreign, manage
-from ragfilter.stores.export import export
 from ragfilter.stores.foreign import ForeignCheck, Opening
+from ragfilter.stores.manage import export
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import elements

@@ -26,7 +26,7 @@ from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import AskedQuestion
 
 if TYPE_CHECKING:
-    from ragfilter.stores.info import CollectionInfo
+    from ragfilter.stores.base import CollectionInfo
 
 MAX_NAME = 100
 """Characters of a name."""
