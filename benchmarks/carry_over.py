@@ -44,7 +44,7 @@ SEED_QUESTIONS = {
 }
 GRID: dict[str, tuple[float, ...]] = {
     "words.weight": (0.0, 1.0, 1.5, 2.0),
-    "cutoff.relative_offset": (0.25, 0.3, 0.35, 0.4, 0.45),
+    "cutoff.relative_offset": (0.25, 0.3, 0.33, 0.4, 0.45),
 }
 # What `full` was before, and `full` without one of its parts.
 PARTS: dict[str, dict[str, object]] = {

@@ -63,7 +63,7 @@ _FULL: dict[str, Any] = {
     "quality__score_threshold": 0.35,
     "cutoff__enabled": True,
     "cutoff__strategy": "relative",
-    "cutoff__relative_offset": 0.35,
+    "cutoff__relative_offset": 0.33,
     "cutoff__max_results": 15,
     "cutoff__min_results": 1,
     "cutoff__distance_offset": 0.3,
