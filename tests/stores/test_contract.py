@@ -112,25 +112,6 @@ class TestLargeChroma(TestChroma):
         return lambda chunks, vectors: filled(store, chunks, vectors)
 
 
-class TestReopenedChroma(TestChroma):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def make(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
-        opened: list[ChromaStore] = []
-
-        def make(chunks: Sequence[Chunk], vectors: Vectors) -> Any:
-            folder = tmp_path_factory.mktemp("chroma")
-            first = ChromaStore.folder(folder)
-            name = filled(first, chunks, vectors).name
-            first.close()
-            opened.append(ChromaStore.folder(folder))
-            return opened[-1].collection(name)
-
-        yield make
-        for store in opened:
-            store.close()
-
-
 class TestChromaServer(TestChroma):
     @pytest.fixture(scope="class")
     @classmethod

@@ -11,7 +11,7 @@ from functools import partial
 
 import streamlit as st
 
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.files import TextFiles
 from ragfilter.errors import RagfilterError
 from ragfilter.settings import config, saved
 from ragfilter.settings.schema import Settings

@@ -21,7 +21,7 @@ from ragfilter.basics.threads import Shelf
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
-from ragfilter.indexing.sentences import Preparation
+from ragfilter.indexing.sentences import Preparation, Sentences
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.models.pruner import SentencePruner
@@ -29,7 +29,6 @@ from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.sentences import Sentences
 from ragfilter.ui.session.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
