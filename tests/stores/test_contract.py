@@ -15,7 +15,6 @@ from waiting import PATIENT_S
 
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores import metadata
 from ragfilter.stores.chroma.store import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.marked import MarkedStore
@@ -89,17 +88,6 @@ class TestForeignChroma(TestChroma):
 
         store.writable = lambda name: True
         return make
-
-
-class TestChromaWithoutConditions(TestChroma):
-    """Files are resolved to ids instead."""
-
-    @pytest.fixture(autouse=True, scope="class")
-    @classmethod
-    def without(cls) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(metadata, "FEW_SOURCES", 0)
-            yield
 
 
 class TestLargeChroma(TestChroma):
