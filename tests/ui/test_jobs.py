@@ -209,9 +209,9 @@ def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.Monk
     embedder.may_go_on.set()
     assert jobs[0].wait(PATIENT_S)
     assert len(embedder.texts) == TEXTS_AT_ONCE
-    assert answers.lacking("owls", (side, side), resources) == [side, side]
+    assert answers.known("owls", side, resources) is None
 
     monkeypatch.setattr(Job, "attend", lambda job: job.wait(PATIENT_S))
     answers.extract("owls", [side], resources)
     assert len(embedder.texts) == len(set(embedder.texts)) == 3 * TEXTS_AT_ONCE + 1
-    assert answers.lacking("owls", (side, side), resources) == []
+    assert answers.known("owls", side, resources) is not None

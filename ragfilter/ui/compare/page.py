@@ -12,7 +12,7 @@ from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import empty, problems, question_box, sidebar
-from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.share import draw_link
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, visit, widget
@@ -32,7 +32,7 @@ def draw(here: Visit) -> None:
         sidebar.draw(here, None)
         empty.draw(here, None)
         return
-    runs = chosen.saved_runs(here)
+    runs = measuring.saved_runs(here)
     problems.incomplete(here.incomplete if name else "")
     sides, share = _bar(here, runs, name)
     if name:
@@ -70,10 +70,9 @@ def _bar(
             key="sides-swap",
             icon=":material/swap_horiz:",
             on_click=choosing.swap,
-            help="Swaps A and B.",
         )
         _choice("b", here, runs)
-        _over(chosen.sets_of(here), name)
+        _over(measuring.sets_of(here), name)
         st.button(
             "Copy A to B",
             key="sides-copy",
@@ -88,12 +87,12 @@ def _bar(
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
     word = choosing.chosen(letter)
-    words = dict.fromkeys([*choosing.words(letter, here.settings, runs), word])
+    words = choosing.words(letter, here.settings, runs)
     labels = {each: choosing.named(each, letter, runs) for each in words}
     st.selectbox(
         letter.upper(),
-        list(words),
-        list(words).index(word),
+        words,
+        words.index(word),
         format_func=lambda each: labels.get(each, each),
         width=250,
         **widget.of(f"side-{letter}-box", word, _choose, letter, labels=labels),
@@ -107,7 +106,7 @@ def _choose(word: str, letter: str) -> None:
 def _over(sets: Mapping[str, int], name: str) -> None:
     """Draw the choice between one question and a query set."""
     names = sets if name in sets or not name else [name, *sets]
-    labels = {"": ONE} | {each: chosen.called(sets, each) for each in names}
+    labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
     st.selectbox(
         "Over",
         list(labels),

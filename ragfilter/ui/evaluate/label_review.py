@@ -16,8 +16,8 @@ from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, progress
-from ragfilter.ui.kit.runs import running
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
@@ -75,7 +75,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     if row is not None:
         first = parted[row][0]
         state.open_chunk(first.chunk_id)
-        running.open_inspect(first.query, state.session().profile, state.session().changes)
+        measuring.open_inspect(first.query, state.session().profile, state.session().changes)
 
 
 def _lost(asked: ChosenSet) -> None:

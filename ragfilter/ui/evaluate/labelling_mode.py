@@ -22,8 +22,8 @@ from ragfilter.report import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, evidence, qrels_of
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.runs import chosen
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import frame
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.state import MAX_MARKS, LabelChange
@@ -40,7 +40,7 @@ def draw(asked: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()
     labels = _labels(asked)
-    labelled = chosen.labelled_questions(asked.resources, asked.collection)
+    labelled = measuring.labelled_questions(asked.resources, asked.collection)
     window = _window(asked, labels, labelled)
     data = {
         "questions": [_question(asked, query, labels) for query in window],

@@ -13,8 +13,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import label_review, labelling_mode, results
 from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.kit import empty, problems
-from ragfilter.ui.kit.runs import chosen, running
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
@@ -31,12 +31,12 @@ def draw(visit: Visit) -> None:
         empty.draw(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    asked = chosen.read(visit)
+    asked = measuring.read(visit)
     if state.session().labelling:
         labelling_mode.draw(asked)
         return
-    saved = _bar(asked, chosen.saved_runs(visit))
-    chosen.explain(asked)
+    saved = _bar(asked, measuring.saved_runs(visit))
+    measuring.explain(asked)
     if st.session_state.get("sets-open"):
         _sets(asked)
     elif saved:
@@ -45,8 +45,8 @@ def draw(visit: Visit) -> None:
 
 def _results(run: Run, asked: ChosenSet) -> None:
     resources = asked.resources
-    running.watch(run, resources)
-    measured = running.load(run.id, resources)
+    measuring.watch(run, resources)
+    measured = measuring.load(run.id, resources)
     if measured.run.done != run.done:
         # Redraw, because the list of runs still shows the old progress.
         st.rerun()
@@ -75,7 +75,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     with st.container(
         key="evaluate-bar", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
-        chosen.choose(asked)
+        measuring.choose(asked)
         pressed = st.button(
             _measure(asked), key="evaluate", type="primary", icon=":material/play_arrow:",
             disabled=asked.given is None,
@@ -83,7 +83,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             "A stopped run is continued. Questions without labels are left out.",
         )  # fmt: skip
         if pressed or _unasked(asked, saved):
-            run = running.begin(asked, state.session().profile, asked.visit.settings)
+            run = measuring.begin(asked, state.session().profile, asked.visit.settings)
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
@@ -120,7 +120,7 @@ def _measure(asked: ChosenSet) -> str:
     if asked.given is None:
         return "Measure"
     count = counted(len(asked.given.qrels), "question")
-    begun = running.unfinished(asked)
+    begun = measuring.unfinished(asked)
     if begun is None or not begun.done:
         return f"Measure {count}"
     return f"Continue from {begun.done} of {count}"
@@ -132,22 +132,15 @@ def _notes(asked: ChosenSet) -> list[str]:
         return []
     notes, count = caveats.about_labels(asked.given), len(asked.given.qrels)
     gone, lost = asked.gone()
-    bare = len(asked.given.queries) - count - lost
-    if bare:
-        notes.append(
-            f"{counted(bare, 'question')} {'has' if bare == 1 else 'have'} no labels and "
-            f"{'is' if bare == 1 else 'are'} skipped."
-        )
+    if bare := len(asked.given.queries) - count - lost:
+        notes.append(f"{counted(bare, 'question')} without labels: skipped.")
     if gone:
         notes.append(
             f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
             f"{gone[0]}: left out. Index them again, or label the chunks that replaced them."
         )
     if lost:
-        notes.append(
-            f"{counted(lost, 'question')} {'has' if lost == 1 else 'have'} no relevant chunk left "
-            f"in the collection and {'is' if lost == 1 else 'are'} skipped."
-        )
+        notes.append(f"{counted(lost, 'question')} without a relevant chunk left: skipped.")
     return notes
 
 
@@ -157,7 +150,7 @@ def _more(asked: ChosenSet) -> None:
         help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
     )  # fmt: skip
     st.toggle(
-        "Count an LLM's labels", key=chosen.LLM, persist_state="session",
+        "Count an LLM's labels", key=measuring.LLM, persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )  # fmt: skip
     on = asked.book.records_history(asked.collection)

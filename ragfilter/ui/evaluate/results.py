@@ -23,8 +23,8 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.runs import chosen, plots, running, table
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring, plots, table
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.kit.workflow import GUARDED
 from ragfilter.ui.look import elements, html, plotting, prose, theme
 from ragfilter.ui.session import state
@@ -60,7 +60,11 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             "Compare", key="evaluate-compare", icon=":material/compare_arrows:", type="tertiary",
             help="Compares this run with another one, or with other settings, by question.",
         ):  # fmt: skip
-            running.open_compare(measured.run)
+            # The run is side B, over its questions.
+            queries, _, _ = untitled(measured.run.plan.query_set)
+            run = f"run-{measured.run.id}"
+            state.session().compared = {"a": "unfiltered", "b": run, "set": queries}
+            st.switch_page("pages/compare.py")
         _guard(measured, resources)
         # A report is made outside of the run, without its session.
         sets = state.session().tuned_on
@@ -94,9 +98,9 @@ def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
         )
     if measured.settings != asked.visit.settings:
         notes.append("This run used other settings than the sidebar shows.")
-    before = earlier(run, chosen.saved_runs(asked.visit).values()) if run.complete else None
+    before = earlier(run, measuring.saved_runs(asked.visit).values()) if run.complete else None
     if before is not None:
-        moved = moved_since(measured, running.load(before.id, asked.resources))
+        moved = moved_since(measured, measuring.load(before.id, asked.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
 
@@ -174,7 +178,7 @@ def _questions(measured: MeasuredRun) -> None:
     clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
-        running.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
+        measuring.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
 NAMED = {

@@ -22,7 +22,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
-from ragfilter.ui.kit.runs.chosen import ChosenSet, llm
+from ragfilter.ui.kit.runs.measuring import ChosenSet, llm
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, uploads
 
@@ -61,9 +61,7 @@ def draw(asked: ChosenSet) -> None:
                 on_click=_save,
                 args=(asked, None if own else name, turn, filled),
                 disabled=not lines(text) or not title.strip(),
-                help="Saves these questions under this name."
-                if title.strip()
-                else "Name the set first.",
+                help="" if title.strip() else "Name the set first.",
             )
             st.button(
                 "Add asked questions",
@@ -71,18 +69,9 @@ def draw(asked: ChosenSet) -> None:
                 on_click=_add_asked,
                 args=(asked, f"set-text-{turn}"),
                 disabled=not asked.sets[ASKED] or name == ASKED,
-                help="Adds questions asked on Inspect that are not in the list yet. Nothing is "
-                "saved."
-                if asked.sets[ASKED]
-                else "No questions have been asked yet, or the history is off (More).",
+                help="Adds questions asked on Inspect that are not in the list yet.",
             )
-            with st.popover(
-                "Remove set",
-                disabled=own,
-                help="Deletes the set."
-                if not own
-                else "This set is built in and cannot be removed.",
-            ):
+            with st.popover("Remove set", disabled=own):
                 st.button(
                     f"Remove {literal(name)}",
                     key="set-remove",

@@ -33,6 +33,8 @@ Shapes = list[dict[str, Any]]
 STEPS, CURVE = 0.2, 0.26
 """Where the strip of steps ends and the curve begins, as fractions of the height."""
 HEIGHT, TUNING_HEIGHT = 372, 440
+UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
+"""A click selects points, and the others keep their colours."""
 
 
 def plot(
@@ -157,10 +159,7 @@ def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[
                 "shape": ["/" if gap.skipped else "" for gap in gaps], "size": 5, "solidity": 0.35,
             },
         },
-        "hovertext": hover,
-        "hoverinfo": "text",
-        "selected": {"marker": {"opacity": 1}},
-        "unselected": {"marker": {"opacity": 1}},
+        "hovertext": hover, "hoverinfo": "text", **UNDIMMED,
     }  # fmt: skip
 
 
@@ -229,7 +228,7 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
         groups.setdefault((stays, row.outcome if stays else row.layer, mark), []).append(i)
     traces = []
     for (stays, name, mark), members in sorted(groups.items(), key=lambda item: item[0][0]):
-        colour = mark.colour(dark=dark)
+        colour, width = mark.colour(dark=dark), 1.8 if mark.symbol == "x-thin" else 1.5
         traces.append(
             {
                 "type": "scatter",
@@ -237,22 +236,21 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
                 "name": name if stays else f"dropped by {name} {mark.about}".strip(),
                 "x": [points.x[i] for i in members],
                 "y": [points.y[i] for i in members],
-                "customdata": [[points.rows[i].id, *_hover(points, i)] for i in members],
+                "customdata": [[points.rows[i].id, _hover(points, i)] for i in members],
                 "hovertemplate": "%{customdata[1]}<extra></extra>",
                 "marker": {
                     "symbol": mark.symbol,
                     "size": size * (1.0 if stays else 0.75),
                     "color": colour,
-                    "line": {"color": colour, "width": 1.8 if mark.symbol == "x-thin" else 1.5},
+                    "line": {"color": colour, "width": width},
                 },
-                "selected": {"marker": {"opacity": 1}},
-                "unselected": {"marker": {"opacity": 1}},
+                **UNDIMMED,
             }
         )
     return traces
 
 
-def _hover(points: Points, i: int) -> tuple[str]:
+def _hover(points: Points, i: int) -> str:
     row = points.rows[i]
     mark = theme.mark(row.outcome, row.layer, row.setting)
     gap = "" if row.gap is None else f" · gap {numbers.distance(row.gap)}"
@@ -264,7 +262,7 @@ def _hover(points: Points, i: int) -> tuple[str]:
     return (
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>{name}<br>"
         f"rank {row.rank} · distance {numbers.distance(row.distance)}{gap}{score}<br>"
-        f"{mark.sign} {row.outcome} by {row.layer}: {reason}{label}",
+        f"{mark.sign} {row.outcome} by {row.layer}: {reason}{label}"
     )
 
 
@@ -291,7 +289,7 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
                 "line": {"color": ink.text, "width": 1.4},
             },
             "hoverinfo": "skip",
-            "unselected": {"marker": {"opacity": 1}},
+            **UNDIMMED,
         }
         for i in at[:1]
     ]

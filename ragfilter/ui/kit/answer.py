@@ -93,9 +93,9 @@ def both(
     missing. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
-    if lacking := answers.lacking(query, sides, resources):
+    if chat is None:
         with st.spinner("Reading the chunks …"):
-            answers.extract(query, lacking, resources)
+            answers.extract(query, sides, resources)
     known = [answers.known(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):
@@ -150,25 +150,17 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
                 help="Stop, and keep what has arrived so far.",
             )
             return
-        if model and missing:
-            calls = "two calls, one for each context" if missing > 1 else "one call"
+        if model:
             st.button(
-                f"Answer with {prose.literal(model)}",
-                key="answer",
-                type="primary",
-                on_click=_ask,
-                args=(False,),
-                help=f"Makes {calls}.",
-            )
-        if model and missing < 2:
-            st.button(
-                "Ask again",
-                key="answer-again",
-                icon=":material/refresh:",
-                on_click=_ask,
-                args=(True,),
-                help=f"{'One answer is' if missing else 'These answers are'} cached. Asking "
-                "again makes two calls.",
+                f"Answer with {prose.literal(model)}" if missing else "Ask again",
+                key="answer" if missing else "answer-again",
+                type="primary" if missing else "secondary",
+                icon=None if missing else ":material/refresh:",
+                on_click=state.put,
+                args=("missing" if missing else "all", "answering"),
+                help="One call for each context whose answer is missing."
+                if missing
+                else "These answers are cached. Asking again makes two calls.",
             )
 
 
@@ -295,11 +287,6 @@ def _cost(answer: Answer) -> None:
     if answer.cost is not None:
         parts.append(f"cost {numbers.money(answer.cost, answer.currency)}")
     html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')
-
-
-def _ask(again: bool) -> None:
-    """Ask for the missing answers; with `again`, also for those that are cached."""
-    state.session().answering = "all" if again else "missing"
 
 
 _CITED = re.compile(r"((?:\[\d+\])+)$")

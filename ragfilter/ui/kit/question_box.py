@@ -9,7 +9,7 @@ from importlib import import_module
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
@@ -131,7 +131,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
     if collection in WANTED:
         return shelf.of(collection, lambda: _of_demo(collection))
     with suppress(RagfilterError):
-        if labelled := [*chosen.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
+        if labelled := [*measuring.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
             return {_short(question): question for question in labelled}
     return shelf.of(collection, lambda: _titles(collection, resources))
 

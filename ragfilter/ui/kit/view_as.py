@@ -14,7 +14,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -82,8 +82,6 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         "any other.",
         **widget.of(DEPARTMENTS, names, _set_departments),
     )
-    if not session.operator and (note := hidden_note(groups_here, user)):
-        html.draw(f'<p class="rf-line">{html.text(note)}</p>')
 
 
 def seen_as(users: Mapping[str, User]) -> str:
@@ -113,14 +111,9 @@ def _set_departments(names: list[str]) -> None:
 def draw_note(panel: str, user: User) -> None:
     """Tell an operator that this panel shows the user's view."""
     if not user.unrestricted and state.session().operator and panel in SENT_AS_USER:
-        html.draw(f'<p class="rf-aside">Made as the user: {html.text(user_label(user))}.</p>')
-
-
-def user_label(user: User) -> str:
-    """``level 1, department referee``."""
-    names = " and ".join(user.departments)
-    department = f"department {names}" if names else "no department"
-    return f"level {user.level}, {department}"
+        named = " and ".join(user.departments)
+        department = f"department {named}" if named else "no department"
+        elements.aside(f"Made as the user: level {user.level}, {department}.")
 
 
 def _choose(view: str) -> None:
@@ -156,15 +149,6 @@ class Groups:
         each = {name: User(level, (name,)) for name, level in self.departments.items()}
         everything = {ALL: User(self.level, names)} if self.level or names else {}
         return {GUEST: User(), **each, **everything}
-
-    def lacking(self, user: User) -> str:
-        """What the user would need to see everything; empty if they already do."""
-        missing = [name for name in self.departments if name not in user.departments]
-        parts = [f"level {self.level}"] if self.level > user.level else []
-        if missing:
-            word = "department" if len(missing) == 1 else "departments"
-            parts.append(f"membership of the {word} {' and '.join(missing)}")
-        return " and ".join(parts)
 
 
 def groups(resources: Resources) -> Groups:
@@ -205,9 +189,3 @@ def choose_user(name: str, users: Mapping[str, User]) -> None:
 def _become(name: str | None, users: Mapping[str, User]) -> None:
     if name is not None:
         state.session().user = users[name]
-
-
-def hidden_note(groups_here: Groups, user: User) -> str:
-    """One sentence on what the collection holds that the user may not see; empty if nothing."""
-    lacking = groups_here.lacking(user)
-    return f"Seeing everything here requires {lacking}." if lacking else ""

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.layers.origin import origin
-from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
@@ -98,9 +98,9 @@ def at(path: list[PathStep], following: int, page: str) -> int | None:
 def _steps(visit: Visit) -> list[PathStep]:
     name = state.session().collection
     known = st.session_state.setdefault(MEASURED, set())
-    if name not in known and chosen.saved_runs(visit):
+    if name not in known and measuring.saved_runs(visit):
         known.add(name)
-    labelled = len(chosen.labelled_questions(visit.resources, name))
+    labelled = len(measuring.labelled_questions(visit.resources, name))
     return steps(
         asked=state.session().asked is not None or bool(labelled),
         labelled=labelled,
