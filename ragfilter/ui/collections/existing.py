@@ -47,12 +47,6 @@ def draw(visit: Visit, user: User) -> None:
         return
     every = overview(visit.resources.bench, user)
     _table(every)
-    ahead = visit.resources.ahead
-    if ahead is not None and ahead.waiting and user.unrestricted:
-        elements.aside(
-            f"{ahead.waiting:,} sentences are still to be embedded, which happens while nobody "
-            "waits. Until then, the first answer about a chunk takes longer."
-        )
     _one(every, visit, user)
     _elsewhere(visit.resources)
     if state.session().collection in empty.DEMOS:
@@ -71,16 +65,19 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
         # Set as state, because a box that is already on the page ignores a new default.
         chosen = state.session().collection
         st.session_state[MANAGED] = chosen if chosen in names else names[0]
-    name = st.selectbox(
-        "Manage", names, key=MANAGED,
-        help="The collection that the buttons below act on.",
-    )  # fmt: skip
+    name = st.selectbox("Manage", names, key=MANAGED)
     facts = every[names.index(name)]
     with st.container(key="manage", horizontal=True, gap="small"):
         _actions(facts, visit.resources, user)
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
-        _offer_rebuild(name, queue_of(visit.resources.bench))
+        queue = queue_of(visit.resources.bench)
+        st.button(
+            "Rebuild", key="rebuild", icon=":material/build:", on_click=_rebuild,
+            disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
+            args=(name, queue),
+            help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
+        )  # fmt: skip
     if not facts.info.ours:
         _foreign(facts, visit.resources)
 
@@ -122,10 +119,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
     )  # fmt: skip
     # The keys name the collection, so that a popover does not stay open for the next one.
-    with st.popover(
-        "Rename", key=f"rename-box-{info.name}", disabled=not info.ours,
-        help="Give it another name.",
-    ):  # fmt: skip
+    with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
         new = st.text_input(
             "New name",
             key=f"rename-{info.name}",
@@ -136,10 +130,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
             args=(partial(manage.rename, workspace, info.name, new), info.name, new),
             help="Existing links to this collection will stop working.",
         )  # fmt: skip
-    with st.popover(
-        "Delete", key=f"delete-box-{info.name}", disabled=not info.ours,
-        help="Delete it permanently.",
-    ):  # fmt: skip
+    with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
         typed = st.text_input(
             "Type its name to delete it", key=f"delete-{info.name}",
             help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
@@ -148,17 +139,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         st.button(
             "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,
             args=(partial(manage.delete, workspace, info.name), info.name, ""),
-            help="Cannot be undone.",
         )  # fmt: skip
-
-
-def _offer_rebuild(name: str, queue: Queue) -> None:
-    under_way = any(job.standing.open and job.order.collection == name for job in queue.jobs())
-    st.button(
-        "Rebuild", key="rebuild", icon=":material/build:", disabled=under_way, on_click=_rebuild,
-        args=(name, queue),
-        help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
-    )  # fmt: skip
 
 
 @state.then_page
@@ -196,7 +177,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
     if opening.folder:
         st.button(
             "Close", key="theirs-close", on_click=_close, args=(name, resources),
-            help="Removes it from this list. The collection itself is unchanged.",
+            help="The collection itself is unchanged.",
         )  # fmt: skip
 
 
@@ -224,9 +205,7 @@ def _elsewhere(resources: Resources) -> None:
         if not names:
             st.info("There is no collection there.")
             return
-        name = st.selectbox(
-            "Collection there", names, key="elsewhere-name", help="The collection to open."
-        )
+        name = st.selectbox("Collection there", names, key="elsewhere-name")
         _form(name, Opening(folder=folder), resources, key="elsewhere")
 
 
@@ -250,10 +229,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         key=f"{key}-writable-{name}",
         help="Lets rules be written into the collection.",
     )
-    if st.button(
-        "Open", key=f"{key}-open", type="primary",
-        help="Checks the model, and says what works.",
-    ):  # fmt: skip
+    if st.button("Open", key=f"{key}-open", type="primary"):
         try:
             bench = resources.bench
             wanted = Opening(opening.folder, model, writable, columns, metric)

@@ -95,12 +95,13 @@ def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
         words.index(word),
         format_func=lambda each: labels.get(each, each),
         width=250,
-        **widget.of(f"side-{letter}-box", word, _choose, letter, labels=labels),
+        **widget.of(
+            f"side-{letter}-box",
+            word,
+            lambda chosen: choosing.put(letter, chosen, {}),
+            labels=labels,
+        ),
     )
-
-
-def _choose(word: str, letter: str) -> None:
-    choosing.put(letter, word, {})
 
 
 def _over(sets: Mapping[str, int], name: str) -> None:

@@ -44,7 +44,9 @@ def draw(
     rows = [
         RunRow(side.run) if side.run is not None
         else _in_sides(side, sides, resources) if asked.given is None
-        else _found(side, asked, runs)
+        else _row(
+            side, measuring.plan(asked, side.profile, side.settings), runs.values(), resources
+        )
         for side in sides
     ]  # fmt: skip
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
@@ -84,12 +86,6 @@ def _in_sides(
     and are then no query set."""
     runs = (each.run for each in sides if each.run is not None)
     return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
-
-
-def _found(side: ComparedSide, asked: ChosenSet, runs: Mapping[int, Run]) -> RunRow | None:
-    """The finished measurement of a side over the chosen questions, if there is one."""
-    plan = measuring.plan(asked, side.profile, side.settings)
-    return _row(side, plan, runs.values(), asked.resources)
 
 
 def _row(
@@ -162,7 +158,6 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
             icon=":material/arrow_forward:",
             on_click=_open,
             args=(worst["query"],),
-            help="Shows this question under both settings.",
         )
 
 

@@ -66,7 +66,12 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     table = pd.DataFrame(
         {
             "question": [pair[0].query for pair in parted],
-            "chunk": [_name(pair[0].chunk_id, catalogue) for pair in parted],
+            "chunk": [
+                catalogue[pair[0].chunk_id].name
+                if pair[0].chunk_id in catalogue
+                else f"{pair[0].chunk_id} (no longer there)"
+                for pair in parted
+            ],
             "said": ["; ".join(label.told for label in pair) for pair in parted],
         }
     )
@@ -108,10 +113,6 @@ def _lost(asked: ChosenSet) -> None:
         st.rerun()
 
 
-def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:
-    return catalogue[chunk_id].name if chunk_id in catalogue else f"{chunk_id} (no longer there)"
-
-
 def _propose(asked: ChosenSet) -> None:
     """Draw the cost estimate first, then the button that asks the LLM."""
     resources = asked.resources
@@ -148,8 +149,6 @@ def _propose(asked: ChosenSet) -> None:
                 "What would it cost?",
                 key="propose-cost",
                 disabled=not asked.sets[asked.name],
-                help="Looks up the chunks and counts the tokens that would be sent. The LLM is not "
-                "called.",
             ):
                 state.session().bill = wanted, *_prepare(asked, int(depth))
                 st.rerun()

@@ -17,7 +17,6 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.model import PoolResult
 from ragfilter.report import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, evidence, qrels_of
 from ragfilter.text.normalise import whole
@@ -91,18 +90,17 @@ def _questions(asked: ChosenSet) -> Iterator[str]:
 
 def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
     """A question with its passages as the browser gets them, whole, as the user may see them."""
-    result = _result(asked, query)
+    settings, user, resources = asked.visit.settings, asked.user, asked.resources
+    question = questions.ask_now(query, asked.collection, settings, user, resources)
+    pool = questions.pool_of(question, settings, resources)
+    result = state.session().replays.of(pool, settings, user)
     detail = cut_of(result)
     ids = to_label(
         listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind
     )
     first = [row.id for row in listed if row.rank][:FIRST]
-    bench = asked.resources.bench
-    texts = {
-        i: chunk
-        for i, chunk in bench.collection(asked.collection).chunks(ids).items()
-        if asked.user.sees(chunk)
-    }
+    found = resources.bench.collection(asked.collection).chunks(ids)
+    texts = {i: chunk for i, chunk in found.items() if user.sees(chunk)}
     grades = qrels_of(label for label in labels if label.query == query).get(query, {})
     return {
         "query": query,
@@ -118,14 +116,6 @@ def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[s
             if i in texts
         ],
     }
-
-
-def _result(asked: ChosenSet, query: str) -> PoolResult:
-    settings, user, resources = asked.visit.settings, asked.user, asked.resources
-    question = questions.ask_now(query, asked.collection, settings, user, resources)
-    return state.session().replays.of(
-        questions.pool_of(question, settings, resources), settings, user
-    )
 
 
 def _take(asked: ChosenSet) -> None:

@@ -40,17 +40,13 @@ def draw(visit: Visit) -> None:
     if st.session_state.get("sets-open"):
         _sets(asked)
     elif saved:
-        _results(saved[_chosen_id(saved)], asked)
-
-
-def _results(run: Run, asked: ChosenSet) -> None:
-    resources = asked.resources
-    measuring.watch(run, resources)
-    measured = measuring.load(run.id, resources)
-    if measured.run.done != run.done:
-        # Redraw, because the list of runs still shows the old progress.
-        st.rerun()
-    results.draw(measured, asked)
+        run = saved[_chosen_id(saved)]
+        measuring.watch(run, asked.resources)
+        measured = measuring.load(run.id, asked.resources)
+        if measured.run.done != run.done:
+            # Redraw, because the list of runs still shows the old progress.
+            st.rerun()
+        results.draw(measured, asked)
 
 
 def _sets(asked: ChosenSet) -> None:
@@ -92,7 +88,6 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             st.selectbox(
                 "Run", list(saved), list(saved).index(chosen_id), width=330,
                 format_func=lambda each: labels.get(each, ""),
-                help="Earlier runs on this collection, made as this user.",
                 **widget.of("run-box", chosen_id, state.put, "run", labels=labels),
             )  # fmt: skip
         st.button(
@@ -100,10 +95,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             on_click=state.put, args=(True, "labelling"),
             help="Label the chunks of one question after the other with the keys 2, 1 and 0.",
         )  # fmt: skip
-        with st.popover(
-            "More", key="evaluate-more", type="tertiary",
-            help="Query sets, labels and the history.",
-        ):  # fmt: skip
+        with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(asked)
     return saved
 

@@ -111,10 +111,7 @@ def _order() -> tuple[str, bool]:
         "Sort by", table.MEASURES, key="measure", persist_state="session", width=130,
         format_func=lambda name: table.LABELS[name], label_visibility="collapsed",
     )  # fmt: skip
-    every = st.toggle(
-        "All figures", key="all-figures", persist_state="session",
-        help="Shows every figure, not only the most important ones.",
-    )  # fmt: skip
+    every = st.toggle("All figures", key="all-figures", persist_state="session")
     return measure or table.MEASURES[0], every
 
 
@@ -247,9 +244,7 @@ def _distances(curves: Sequence[Curve]) -> None:
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the button that opens the run as a baseline file, and the command that compares with it
     in CI."""
-    with st.popover(
-        "Guard", key="guard", icon=":material/verified_user:", type="tertiary"
-    ):  # fmt: skip
+    with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
         if not measured.run.complete:
             elements.empty("A baseline needs all questions of the run.", "Measure continues it.")
             return
@@ -283,7 +278,7 @@ def gate_command(plan: Plan) -> str:
     # What tuned the settings does not change what they keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():
-        words += ["--set", f"{path}={_written(value)}"]
+        words += ["--set", f"{path}={str(value).lower() if isinstance(value, bool) else value}"]
     user = plan.viewer
     if not user.unrestricted:
         words += ["--level", str(user.level)]
@@ -300,8 +295,3 @@ def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
         return origin
     content = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
     return origin.model_copy(update={"collection_version": content})
-
-
-def _written(value: object) -> str:
-    """A setting's value as `--set` reads it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

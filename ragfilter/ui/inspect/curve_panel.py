@@ -101,7 +101,10 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
         kept = 0.0 if line is None else line.kept
         if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
             return held
-    window = _window(last) or curve_points.around_cut(view.shown, points, cut_of(view.shown))
+    if _folds():
+        window = curve_points.around_cut(view.shown, points, cut_of(view.shown))
+    else:
+        window = 0.3, (min(50, last) if session.window == FIFTY else last) + 0.7
     framed = curve_points.framed(points, window, line)
     session.curve_frame = shown_for, framed
     return framed
@@ -148,13 +151,6 @@ def _ranges(count: int) -> None:
         label_visibility="collapsed",
         **widget.of("window-box", state.session().window, state.put, "window", labels=everything),
     )
-
-
-def _window(last: int) -> tuple[float, float] | None:
-    """The first and last x shown, or None for a window around the cut."""
-    if _folds():
-        return None
-    return 0.3, (min(50, last) if state.session().window == FIFTY else last) + 0.7
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:

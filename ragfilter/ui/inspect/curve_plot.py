@@ -65,7 +65,8 @@ def plot(
     top = 0.0
     if tuned is not None:
         result, detail = tuned
-        top = steps_top(detail)
+        # It depends only on the hits, so that moving the threshold moves its line and not the bars.
+        top = max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
         data.append(_steps(detail, frame.window, ink))
         if "gap_threshold" in strategy(detail.cut.strategy).reads:
             threshold = min(result.settings.cutoff.gap_threshold, top)
@@ -85,7 +86,10 @@ def _add_line(
     low, high = frame.window
     if line.place is not None:
         share = (line.place - low) / (high - low)
-        shapes.append(_rule(line.place, ink.kept))
+        shapes.append({
+            "type": "line", "x0": line.place, "x1": line.place, "yref": "y domain", "y0": 0,
+            "y1": 1, "line": {"color": ink.kept, "width": 1.6}, "layer": "below",
+        })  # fmt: skip
         at = {"x": line.place, "xref": "x", "y": 1, "yref": "paper", "yanchor": "top"}
         notes.append(_note(f"<b>{line.label}</b><br>kept before", ink.kept, **at, xshift=-5))
         if share < 1:
@@ -105,7 +109,10 @@ def _add_line(
         anchor = "top" if top - limit < 0.1 * (top - bottom) else "bottom"
         notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor=anchor, xanchor="left"))
         return
-    shapes.append(_band(line.below, line.above, ink))
+    shapes.append({
+        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": line.below, "y1": line.above,
+        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
+    })  # fmt: skip
     crossed = (line.kept + 0.5 - low) / (high - low)
     # Above the curve or, where that begins, below it.
     edge = {"x": 0} if crossed > 0.2 else {}
@@ -125,12 +132,6 @@ def _add_line(
     about = "<br>".join(filter(None, ("" if tall else line.cliff, line.larger)))
     if about:
         notes.append(_note(about, ink.muted, x=0, y=0, yref="paper", yanchor="bottom"))
-
-
-def steps_top(detail: CutoffDetail) -> float:
-    """The upper end of the strip of steps. It depends only on the hits, so that moving the
-    threshold moves its line and not the bars."""
-    return max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
 
 
 def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
@@ -160,20 +161,6 @@ def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[
             },
         },
         "hovertext": hover, "hoverinfo": "text", **UNDIMMED,
-    }  # fmt: skip
-
-
-def _band(low: float, high: float, ink: Ink) -> dict[str, Any]:
-    return {
-        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high,
-        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
-    }  # fmt: skip
-
-
-def _rule(x: float, colour: str) -> dict[str, Any]:
-    return {
-        "type": "line", "x0": x, "x1": x, "yref": "y domain", "y0": 0, "y1": 1,
-        "line": {"color": colour, "width": 1.6}, "layer": "below",
     }  # fmt: skip
 
 

@@ -95,7 +95,6 @@ def _box(*, ready: bool) -> None:
                 type="primary",
                 on_click=_submit,
                 disabled=not ready,
-                help="Queries the store once. Everything else is replayed from the result.",
             )
 
 
@@ -114,9 +113,6 @@ def draw_present_button() -> None:
             icon=":material/close:" if on else ":material/present_to_all:",
             type="tertiary",
             on_click=_flip_present,
-            help="Go back to the tables and settings."
-            if on
-            else "Present this result to an audience: large type, plain words, no settings.",
         )
 
 

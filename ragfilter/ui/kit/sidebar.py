@@ -32,11 +32,8 @@ from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, collection_label, sign
 
 ORDER_HELP = (
-    "Each layer works on what the one above lets through. Clearance comes first so that nothing "
-    "hidden reaches a model. Rules come before distances so that chunks which the question rules "
-    "out do not shape the curve. Expensive layers come later, when fewer chunks are left: free "
-    "layers replay in milliseconds, a local model takes tenths of a second per question, and an "
-    "LLM takes seconds and tokens and is asked only by its button."
+    "Each layer works on what the one above lets through: what is hidden goes first, then what "
+    "rules and distances decide for free, and last what costs time and money."
 )
 COST_HELP: dict[Cost, str] = {
     "free": "Free: decided in milliseconds, without the store or a model.",
@@ -110,9 +107,7 @@ def draw_setting(
                 type="tertiary",
                 on_click=state.change,
                 args=({info.path: before},),
-                help="Back to the value of the environment variable."
-                if variable
-                else "Back to the profile's value.",
+                help="Back to this value.",
             )
 
 
@@ -233,15 +228,11 @@ def _steps(*, reset: bool) -> None:
     session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
-            st.button(
-                "Undo", key="undo", on_click=state.undo, shortcut="Ctrl+Z", type="tertiary",
-                help="Undo the last change to a setting or the profile (Ctrl+Z).",
-            )  # fmt: skip
+            st.button("Undo", key="undo", on_click=state.undo, shortcut="Ctrl+Z", type="tertiary")
         if session.future:
             st.button(
-                "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary",
-                help="Redo the change you undid (Ctrl+Shift+Z).",
-            )  # fmt: skip
+                "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary"
+            )
         if reset:
             draw_reset("Reset")
 

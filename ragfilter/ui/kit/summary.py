@@ -25,7 +25,8 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 def draw(view: View, story: Story) -> None:
     """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
-    sentence = headline(story, _prices(view))
+    prices = view.resources.prices
+    sentence = headline(story, (prices.prompt, prices.currency) if prices else ())
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     doubts = [
         f"{numbers.chunks(hidden)} hidden from the user." if hidden else "",
@@ -46,11 +47,6 @@ def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
         sign = html.outcome_sign("dropped", fall.layer, fall.setting)
         words = words.replace(f"<b>{count}</b> {reason}", f"{sign}<b>{count}</b> {reason}", 1)
     return words
-
-
-def _prices(view: View) -> tuple[float, str] | tuple[()]:
-    prices = view.resources.prices
-    return (prices.prompt, prices.currency) if prices else ()
 
 
 def draw_strip(view: View) -> None:

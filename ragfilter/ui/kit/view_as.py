@@ -14,7 +14,6 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -22,10 +21,6 @@ from ragfilter.ui.session.resources import Resources, open_resources
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MAX_LEVEL = 5
-AS_USER = "Hidden chunks are left out as if they did not exist."
-AS_OPERATOR = "You see everything. Prompts, answers and exports keep to the user's view."
-SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
-"""Panels whose content is always made as the user, even if an operator looks."""
 
 
 def draw_chip() -> None:
@@ -59,7 +54,6 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         label_visibility="collapsed",
         **widget.of("view-as", chosen, _choose),
     )
-    html.draw(f'<p class="rf-line">{AS_OPERATOR if session.operator else AS_USER}</p>')
     choose_user("seen-as", users)
     st.slider(
         "Level",
@@ -106,14 +100,6 @@ def _set_level(level: int) -> None:
 def _set_departments(names: list[str]) -> None:
     departments = link.departments(",".join(names))
     state.session().user = User(state.session().user.level, departments)
-
-
-def draw_note(panel: str, user: User) -> None:
-    """Tell an operator that this panel shows the user's view."""
-    if not user.unrestricted and state.session().operator and panel in SENT_AS_USER:
-        named = " and ".join(user.departments)
-        department = f"department {named}" if named else "no department"
-        elements.aside(f"Made as the user: level {user.level}, {department}.")
 
 
 def _choose(view: str) -> None:

@@ -60,7 +60,8 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     session, user = state.session(), state.user()
     # Always present: if it came and went, the browser would redraw everything below it.
     place = st.empty()
-    question = _question(session)
+    again = session.pending == "again" and session.asked is not None
+    question = session.asked.query if again and session.asked else session.query.strip()
     if session.pending and question:
         abandon(resources)
         with _waiting(place, "Searching …"):
@@ -78,7 +79,11 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
                 asked, pool, settings, user, resources, score=scored, replay=replay
             )
         if session.pending != "example":
-            _record(asked, resources)
+            # Into the collection's history, for evaluations.
+            try:
+                resources.bench.labels.remember(asked.collection, asked.query)
+            except RagfilterError as error:
+                log.warning("the question is not kept: %s", error)
         _remember(asked, session)
         link.restore_view()
         return pool
@@ -171,7 +176,6 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
                 key="stop-search",
                 icon=":material/stop:",
                 on_click=_stop,
-                help="Cancel. The previous result stays.",
             )
             with st.spinner(word, show_time=True):
                 yield
@@ -186,21 +190,6 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
 def _stop() -> None:
     state.session().pending = False
     abandon(open_resources())
-
-
-def _question(session: Session) -> str:
-    """The question to ask: the one submitted last or, after an edit, the current question."""
-    if session.pending == "again" and session.asked is not None:
-        return session.asked.query
-    return session.query.strip()
-
-
-def _record(asked: state.AskedQuestion, resources: Resources) -> None:
-    """Add the question to the collection's history, for evaluations. A failure is only logged."""
-    try:
-        resources.bench.labels.remember(asked.collection, asked.query)
-    except RagfilterError as error:
-        log.warning("the question is not kept: %s", error)
 
 
 def _remember(asked: state.AskedQuestion, session: Session) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
-from ragfilter.evaluate import runs as running
 from ragfilter.evaluate.labelled_queries import Labels, measurable
-from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.model import Chunk, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
@@ -23,6 +21,9 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit, author
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.runs import MeasuredRun
 
 LLM = "with-llm"
 
@@ -176,9 +177,11 @@ def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with these settings, which started from `profile`. Its query set says if an
     LLM's labels count. Requires labelled questions. Raises StoreError."""
     assert asked.given is not None
+    from ragfilter.evaluate import runs
+
     resources, name = asked.resources, query_sets.title(asked.name, llm=llm())
     backends, user = resources.backends(asked.collection), state.user()
-    return running.plan(asked.given, name, profile, settings, backends, user, resources.bench)
+    return runs.plan(asked.given, name, profile, settings, backends, user, resources.bench)
 
 
 def unfinished(asked: ChosenSet) -> Run | None:
@@ -189,6 +192,8 @@ def unfinished(asked: ChosenSet) -> Run | None:
 
 def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
     """Start a run, or continue one that was stopped. Raises StoreError."""
+    from ragfilter.evaluate import runs
+
     resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
     assert given is not None
     backends = resources.backends(asked.collection)
@@ -196,7 +201,7 @@ def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
     resources.jobs.start(
         state.user(),
         _key(run),
-        lambda job: running.go_on(run, given, saved, backends, seen=job.tell),
+        lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
         again=True,
     )
     return run
@@ -211,9 +216,11 @@ def watch(run: Run, resources: Resources) -> bool:
 
 def load(run_id: int, resources: Resources) -> MeasuredRun:
     """A run with its records, cached. Raises InputError if it was removed, StoreError."""
+    from ragfilter.evaluate import runs
+
     saved = resources.bench.runs
     run = saved.get(run_id)
-    return resources.measured.of((run.id, run.done), lambda: running.load(run, saved))
+    return resources.measured.of((run.id, run.done), lambda: runs.load(run, saved))
 
 
 def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
