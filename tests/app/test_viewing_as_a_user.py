@@ -57,7 +57,7 @@ def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., 
     page = open_page(AS_USER).switch("clearance", False).open_chunk(NEAREST)
     assert "Which Treasure Maps Are False" in page.sent
     page.switch("clearance", True)
-    assert any("or the user may not see it." in text for text in page.html)
+    assert any("No chunk is open." in text for text in page.html)
     assert leaked(page.sent) == set()
 
 

@@ -21,7 +21,7 @@ from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -262,11 +262,11 @@ def _mapped(
                 help="Every other column is a field of its name.",
             )  # fmt: skip
             columns |= {field: column} if column else {}
-        spaces = list(visit.SPACES)
+        spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(
-            "Distance", spaces, spaces.index(opening.metric) if opening.metric else None,
+            "Distance", list(spaces), [*spaces].index(opening.metric) if opening.metric else None,
             key=f"{key}-metric-{name}", placeholder="that of its index",
-            format_func=visit.SPACES.__getitem__, help="Cosine if its vectors have no index.",
+            format_func=spaces.__getitem__, help="Cosine if its vectors have no index.",
         )  # fmt: skip
     return columns, metric or ""
 

@@ -10,8 +10,7 @@ from ragfilter.evaluate import caveats
 from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import label_review, labelling_mode, results
-from ragfilter.ui.evaluate import sets as editing
+from ragfilter.ui.evaluate import labelling_mode, results, sets
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
@@ -61,9 +60,9 @@ def _sets(asked: ChosenSet) -> None:
     for note in _notes(asked):
         elements.aside(note)
     if part == QUESTIONS:
-        editing.draw(asked)
+        sets.draw_questions(asked)
     else:
-        label_review.draw(asked)
+        sets.draw_labels(asked)
 
 
 def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:

@@ -116,22 +116,9 @@ def _add_line(
     crossed = (line.kept + 0.5 - low) / (high - low)
     # Above the curve or, where that begins, below it.
     edge = {"x": 0} if crossed > 0.2 else {}
-    stay = {
-        theme.mark(row.outcome, row.layer, row.setting).sign
-        for row, y in zip(points.rows, points.y, strict=True)
-        if row.kept and y > limit
-    }
-    above = "dropped above" + (f", but not {' '.join(sorted(stay))}" if stay else "")
-    notes.append(_note(above, ink.muted, y=line.above, yanchor="bottom", **edge))
-    tall = (line.above - line.below) / (top - bottom) > 0.12
-    if tall:
-        # Beside the curve, which crosses the band there, and in the band's larger part.
-        side = {"x": crossed + 0.08, "xanchor": "left"} if crossed < 0.5 else {"x": 0}
-        middle = max((line.below, limit), (limit, line.above), key=lambda part: part[1] - part[0])
-        notes.append(_note(line.cliff, ink.kept, y=sum(middle) / 2, yanchor="middle", **side))
-    about = "<br>".join(filter(None, ("" if tall else line.cliff, line.larger)))
-    if about:
-        notes.append(_note(about, ink.muted, x=0, y=0, yref="paper", yanchor="bottom"))
+    notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
+    about = "<br>".join(filter(None, (line.cliff, line.larger)))
+    notes.append(_note(about, ink.muted, x=0, y=0, yref="paper", yanchor="bottom"))
 
 
 def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[str, Any]:

@@ -119,19 +119,25 @@ def follow_edit(collection: str, before: str, resources: Resources) -> None:
     """Update the current question after an edit of rules in `collection`, which had the version
     `before`. The question is asked again only if that needs a search. Raises RagfilterError."""
     session, settings, user = state.session(), state.settings(), state.user()
-    if session.asked is None:
+    asked = session.asked
+    if asked is None:
         return
-    now = None
-    if session.asked.collection == collection and not session.pending:
-        now = after_edit(session.asked, before, settings, user, resources)
-    if now is None:
-        state.renew()
-        return
-    # A call in progress started with the old rules.
-    abandon(resources)
-    session.asked = now
-    pool = pool_of(now, settings, resources)
-    session.complete_next = bool(session.replays.of(pool, settings, user).needs)
+    if asked.collection == collection and not session.pending:
+        only = bool(asked.reach.recorded)
+        now = ask_now(asked.query, collection, settings, user, resources, recorded=only)
+        pool = resources.pools.get(asked)
+        chunks = resources.bench.collection(collection).catalogue()
+        if pool is not None and chunks is not None and (asked.version, asked.reach) == (
+            before, now.reach
+        ):  # fmt: skip
+            pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
+            if pool is not None:
+                # A call in progress started with the old rules.
+                abandon(resources)
+                session.asked, pool = now, keep_pool(now, pool, resources)
+                session.complete_next = bool(session.replays.of(pool, settings, user).needs)
+                return
+    state.renew()
 
 
 def _fulfil(
@@ -257,26 +263,6 @@ def keep_pool(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
     with pools.lock:
         before = pools.get(asked)
         return pools.put(asked, pool if before is None else join_pools(pool, before))
-
-
-def after_edit(
-    asked: AskedQuestion, before: str, settings: Settings, user: User, resources: Resources
-) -> AskedQuestion | None:
-    """The question after an edit of rules in its collection, which had the version `before`, with
-    the new rules in its pool. None if it has to be asked again. Raises StoreError."""
-    only = bool(asked.reach.recorded)
-    now = ask_now(asked.query, asked.collection, settings, user, resources, recorded=only)
-    pool = resources.pools.get(asked)
-    if pool is None or (asked.version, asked.reach) != (before, now.reach):
-        return None
-    chunks = resources.bench.collection(asked.collection).catalogue()
-    if chunks is None:
-        return None
-    pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
-    if pool is None:
-        return None
-    keep_pool(now, pool, resources)
-    return now
 
 
 def complete_pool(

@@ -47,7 +47,7 @@ def draw(
              if name in rows[0] or (name == "cost" and prices)]  # fmt: skip
     knows = {"oracle": " (knows the labels)"}
     columns: dict[str, list[Any]] = {
-        "settings": [" = ".join(_names(row)) + knows.get(row["group"], "") for row in rows]
+        "settings": [" = ".join(_names(row)) + knows.get(row.get("group", ""), "") for row in rows]
     }
     config: dict[str, Any] = {
         "": st.column_config.TextColumn(width=100),
