@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import textwrap
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -43,11 +43,13 @@ def plot(
     frame: Frame,
     *,
     tuned: tuple[PoolResult, CutoffDetail] | None = None,
+    second: tuple[str, Mapping[str, float]] | None = None,
     chosen: str | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """The curve of the hits at `points`, with the `line` that cuts them, within `frame`. `tuned` is
-    what the strip of steps shows; `chosen` is the id of the open chunk."""
+    what the strip of steps shows, and `second` another score with each hit's distance by id;
+    `chosen` is the id of the open chunk."""
     low, high = frame.window
     ink = Ink.of(dark)
     # The axes are fixed, so hits outside could never be seen, and drawing 200 hits takes the
@@ -62,6 +64,17 @@ def plot(
     notes = [_note(points.unit, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
         _add_line(shapes, notes, line, points, frame, ink)
+    if second is not None:
+        name, values = second
+        at = [i for i in shown if points.rows[i].id in values]
+        data.append({
+            "type": "scatter", "mode": "lines+markers", "name": name, "yaxis": "y3",
+            "x": [points.x[i] for i in at], "y": [values[points.rows[i].id] for i in at],
+            "line": {"color": ink.muted, "width": 1, "dash": "dot"},
+            "marker": {"size": 4, "color": ink.muted},
+            "hovertemplate": f"{escape(name)} %{{y:.3f}}<extra></extra>", **UNDIMMED,
+        })  # fmt: skip
+        notes.append(_note(escape(name), ink.muted, y=1, yref="paper", yanchor="bottom", xshift=40))
     top = 0.0
     if tuned is not None:
         result, detail = tuned
@@ -73,7 +86,7 @@ def plot(
             shapes.append(_level(threshold, ink.text, dash="dot", yref="y2"))
             label = field("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
-    layout = _layout(frame, ink, top=top, ticks=tuned is not None)
+    layout = _layout(frame, ink, top=top, ticks=tuned is not None, second=second is not None)
     layout |= {"shapes": shapes, "annotations": notes}
     # Validation would take longer than everything else; the tests do it.
     return go.Figure({"data": data, "layout": layout}, _validate=False)
@@ -269,7 +282,7 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
     ]
 
 
-def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool) -> dict[str, Any]:
+def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool, second: bool) -> dict[str, Any]:
     axis = {
         "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
         "fixedrange": True, "showticklabels": ticks,
@@ -279,7 +292,8 @@ def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool) -> dict[str, Any
     wide = frame.window[1] - frame.window[0]
     return ink.layout() | {
         "height": TUNING_HEIGHT if ticks else HEIGHT,
-        "margin": {"l": 52 if ticks else 26, "r": 14, "t": 26, "b": 26 if ticks else 10},
+        "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 26,
+                   "b": 26 if ticks else 10},
         "dragmode": "pan",
         "clickmode": "event+select",
         "hovermode": "closest",
@@ -297,5 +311,9 @@ def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool) -> dict[str, Any
         "yaxis2": {
             **axis, "domain": [0, STEPS], "tickformat": ".3f", "nticks": 3,
             "range": [0, top or 1], "visible": bool(top),
+        },
+        "yaxis3": {
+            **axis, "overlaying": "y", "side": "right", "visible": second, "nticks": 5,
+            "tickformat": ".3~f",
         },
     }  # fmt: skip
