@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import Queue, queue_of
@@ -28,7 +27,6 @@ from ragfilter.ui.session.visit import Visit
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore
 
-STATES = {True: "complete", False: "incomplete"}
 CHECKED = "theirs-found"
 MODEL = (
     "The model that made the vectors: a sentence-transformers name or path, or openai:NAME. "
@@ -91,8 +89,8 @@ def _table(every: tuple[Facts, ...]) -> None:
         "embedding model": [facts.model or "unknown" for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
-        "state": [STATES[facts.info.complete] if facts.info.ours else "opened"
-                  for facts in every],
+        "state": ["opened" if not facts.info.ours
+                  else "complete" if facts.info.complete else "incomplete" for facts in every],
     }  # fmt: skip
     st.dataframe(columns, hide_index=True, key="collections-table")
 
@@ -100,10 +98,7 @@ def _table(every: tuple[Facts, ...]) -> None:
 def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
     workspace = resources.bench.workspace
-    left_out = (
-        "" if user.unrestricted
-        else " Chunks that this user may not see are left out."
-    )  # fmt: skip
+    left_out = "" if user.unrestricted else " Chunks that this user may not see are left out."
     if st.button(
         "Recalibrate", key="manage-recalibrate", icon=":material/sync:", disabled=not info.count,
         help="After a change of model, chunking or corpus: tunes the settings anew on this "
@@ -182,6 +177,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
 
 
 @st.fragment
+@problems.shown()
 def _elsewhere(resources: Resources) -> None:
     """Draw the form that opens a collection in a Chroma folder, on another server, or a table."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
@@ -195,13 +191,8 @@ def _elsewhere(resources: Resources) -> None:
         ).strip()  # fmt: skip
         if not folder:
             return
-        try:
-            folder = foreign.resolved(folder)
-            infos = resources.bench.stores.at(folder).collections()
-        except RagfilterError as error:
-            problems.show(error, retry=False)
-            return
-        names = [info.name for info in infos]
+        folder = foreign.resolved(folder)
+        names = [info.name for info in resources.bench.stores.at(folder).collections()]
         if not names:
             st.info("There is no collection there.")
             return
@@ -209,13 +200,10 @@ def _elsewhere(resources: Resources) -> None:
         _form(name, Opening(folder=folder), resources, key="elsewhere")
 
 
+@problems.shown()
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
-    try:
-        store = resources.bench.stores.at(opening.folder)
-        hint = opening.embedder or foreign.hint(store.collection(name))
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
+    store = resources.bench.stores.at(opening.folder)
+    hint = opening.embedder or foreign.hint(store.collection(name))
     model = st.text_input(
         "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
         placeholder=f"for example {resources.bench.embedder.name}",
@@ -230,14 +218,10 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         help="Lets rules be written into the collection.",
     )
     if st.button("Open", key=f"{key}-open", type="primary"):
-        try:
-            bench = resources.bench
-            wanted = Opening(opening.folder, model, writable, columns, metric)
-            with st.spinner("Checking …"):
-                checks = bench.stores.open(name, wanted, bench.load_embedder)
-        except RagfilterError as error:
-            problems.show(error, retry=False)
-            return
+        bench = resources.bench
+        wanted = Opening(opening.folder, model, writable, columns, metric)
+        with st.spinner("Checking …"):
+            checks = bench.stores.open(name, wanted, bench.load_embedder)
         st.session_state[CHECKED] = (name, checks)
         state.open_collection(name)
         st.session_state.pop(MANAGED, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -89,30 +90,12 @@ def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
     word = choosing.chosen(letter)
     words = choosing.words(letter, here.settings, runs)
     labels = {each: choosing.named(each, letter, runs) for each in words}
-    st.selectbox(
-        letter.upper(),
-        words,
-        words.index(word),
-        format_func=lambda each: labels.get(each, each),
-        width=250,
-        **widget.of(
-            f"side-{letter}-box",
-            word,
-            lambda chosen: choosing.put(letter, chosen, {}),
-            labels=labels,
-        ),
-    )
+    choose = partial(choosing.put, letter, changes={})
+    widget.select(letter.upper(), labels, word, f"side-{letter}-box", choose, width=250)
 
 
 def _over(sets: Mapping[str, int], name: str) -> None:
     """Draw the choice between one question and a query set."""
     names = sets if name in sets or not name else [name, *sets]
     labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
-    st.selectbox(
-        "Over",
-        list(labels),
-        list(labels).index(name),
-        format_func=lambda each: labels.get(each, each),
-        width=210,
-        **widget.of("compare-over", name, choosing.put_query_set, labels=labels),
-    )
+    widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)

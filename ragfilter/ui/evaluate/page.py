@@ -83,12 +83,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             saved = {run.id: run, **saved}
         if len(saved) > 1:
             labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
-            chosen_id = _chosen_id(saved)
-            st.selectbox(
-                "Run", list(saved), list(saved).index(chosen_id), width=330,
-                format_func=lambda each: labels.get(each, ""),
-                **widget.of("run-box", chosen_id, state.put, "run", labels=labels),
-            )  # fmt: skip
+            widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
         st.button(
             "Label", key="open-labelling", icon=":material/edit_note:",
             on_click=state.put, args=(True, "labelling"),

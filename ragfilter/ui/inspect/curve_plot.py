@@ -27,7 +27,7 @@ from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.plotting import Ink, annotation
+from ragfilter.ui.look.plotting import Ink
 
 Shapes = list[dict[str, Any]]
 STEPS, CURVE = 0.2, 0.26
@@ -174,9 +174,9 @@ def _level(y: float, colour: str, *, dash: str = "solid", yref: str = "y") -> di
 def _note(text: str, colour: str, **at: Any) -> dict[str, Any]:
     """A label, at the plot's right edge unless `at` says otherwise."""
     edge = "left" if at.get("x") == 0 else "right"
-    place: dict[str, Any] = {"x": 1.0, "xref": "paper", "xanchor": edge} | at
-    x, y = place.pop("x"), place.pop("y")
-    return annotation(x, y, text, colour, 12, align=place["xanchor"], **place)
+    place = {"x": 1.0, "xref": "paper", "yref": "y", "xanchor": edge, "yanchor": "bottom"} | at
+    font = {"size": 12, "color": colour}
+    return {"text": text, "showarrow": False, "font": font, "align": place["xanchor"], **place}
 
 
 def _joined(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:

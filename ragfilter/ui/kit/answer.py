@@ -347,23 +347,20 @@ def draw_votes(
 
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: tuple[str, str]) -> str:
-    if not here.total() and not settings.total():
-        return "No votes on these answers yet."
-    words = f"This pair: {_tally(here, names)}." if here.total() else "No votes on this pair yet."
-    if settings.total() > here.total():
-        words += f" These settings over all questions: {_tally(settings, names)}."
-    return words
-
-
-def _tally(tally: Counter[Choice], names: tuple[str, str]) -> str:
-    words: dict[Choice, str] = {
+    """The tally of this pair, and that of its settings over all questions."""
+    verdicts: dict[Choice, str] = {
         "first": f"for {names[0]}", "second": f"for {names[1]}",
         "both": "both fine", "neither": "both poor",
     }  # fmt: skip
-    words_of = ", ".join(
-        f"{tally[choice]} {word}" for choice, word in words.items() if tally[choice]
-    )
-    return f"{numbers.counted(tally.total(), 'vote')}, {words_of}"
+
+    def tally(of: Counter[Choice]) -> str:
+        each = [f"{of[choice]} {verdict}" for choice, verdict in verdicts.items() if of[choice]]
+        return ", ".join([numbers.counted(of.total(), "vote"), *each])
+
+    words = f"This pair: {tally(here)}." if here.total() else "No votes on this pair yet."
+    if settings.total() > here.total():
+        words += f" These settings over all questions: {tally(settings)}."
+    return words
 
 
 @state.tell_errors()

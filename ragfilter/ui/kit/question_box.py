@@ -93,13 +93,9 @@ def _box(*, ready: bool) -> None:
                 "Ask",
                 key="ask-button",
                 type="primary",
-                on_click=_submit,
+                on_click=lambda: state.ask(widget.entered("question")),
                 disabled=not ready,
             )
-
-
-def _submit() -> None:
-    state.ask(widget.entered("question"))
 
 
 def draw_present_button() -> None:

@@ -193,29 +193,18 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     reset. A page that draws these itself passes `steps=False` or `reset=False`."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
-    names = list(labels)
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile
-        shown = chosen if chosen in names else None
         called, _, date = state.settings_label().partition(" (")
-        st.selectbox(
-            "Collection",
-            names,
-            names.index(chosen) if shown else None,
-            format_func=lambda name: labels.get(name, name),
-            placeholder="none yet",
-            disabled=not names,
-            **widget.of("collection-box", shown, _choose_collection, labels=labels),
-        )
+        widget.select(
+            "Collection", labels, chosen if chosen in labels else None, "collection-box",
+            _choose_collection, placeholder="none yet", disabled=not labels,
+        )  # fmt: skip
         with st.container(key="profile", gap=None):
-            st.selectbox(
-                "Profile",
-                list(profiles.PROFILES),
-                list(profiles.PROFILES).index(profile),
-                filter_mode=None,
-                format_func=lambda name: called if name == profile else name,
-                **widget.of("profile-box", profile, state.choose_profile, labels=called),
+            offered = {name: name for name in profiles.PROFILES} | {profile: called}
+            widget.select(
+                "Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None
             )
             if date:
                 html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')

@@ -39,7 +39,9 @@ def draw_chip() -> None:
             "Clearance",
             on,
             help="Hides what this user may not see. No profile, file or link switches it off.",
-            **widget.of("set-clearance-enabled", on, _switch),
+            **widget.of(
+                "set-clearance-enabled", on, lambda on: state.change({state.CLEARANCE: on})
+            ),
         )
 
 
@@ -52,7 +54,7 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         default=chosen,
         required=True,
         label_visibility="collapsed",
-        **widget.of("view-as", chosen, _choose),
+        **widget.of("view-as", chosen, lambda view: state.put(view == OPERATOR, "operator")),
     )
     choose_user("seen-as", users)
     st.slider(
@@ -89,10 +91,6 @@ def seen_as(users: Mapping[str, User]) -> str:
     return named or " · ".join((f"level {user.level}", *user.departments))
 
 
-def _switch(on: bool) -> None:
-    state.change({state.CLEARANCE: on})
-
-
 def _set_level(level: int) -> None:
     state.session().user = User(level, state.session().user.departments)
 
@@ -100,10 +98,6 @@ def _set_level(level: int) -> None:
 def _set_departments(names: list[str]) -> None:
     departments = link.departments(",".join(names))
     state.session().user = User(state.session().user.level, departments)
-
-
-def _choose(view: str) -> None:
-    state.session().operator = view == OPERATOR
 
 
 GUEST, ALL = "Guest", "All departments"
@@ -162,14 +156,10 @@ def offered_users(groups_here: Groups) -> Mapping[str, User]:
 def choose_user(name: str, users: Mapping[str, User]) -> None:
     """Choose one of the users, in the widget called `name`."""
     now = next((each for each, user in users.items() if user == state.session().user), None)
-    st.selectbox(
-        "Seen as",
-        list(users),
-        None if now is None else list(users).index(now),
-        placeholder="someone else",
-        filter_mode=None,
-        **widget.of(name, now, _become, users),
-    )
+    widget.select(
+        "Seen as", {each: each for each in users}, now, name, _become, users,
+        placeholder="someone else", filter_mode=None,
+    )  # fmt: skip
 
 
 def _become(name: str | None, users: Mapping[str, User]) -> None:

@@ -119,16 +119,11 @@ def choose(asked: ChosenSet) -> None:
         # Only labelled questions count.
         sets[asked.name] = len(asked.given.qrels)
     labels = {each: called(sets, each) for each in sets}
-    st.selectbox(
-        "Questions",
-        list(labels),
-        list(labels).index(asked.name),
-        format_func=lambda each: labels.get(each, each),
-        width=200,
+    widget.select(
+        "Questions", labels, asked.name, "query-set-box", state.put, "query_set", width=200,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More.",
-        **widget.of("query-set-box", asked.name, state.put, "query_set", labels=labels),
-    )
+    )  # fmt: skip
 
 
 def called(sets: Mapping[str, int], name: str) -> str:
