@@ -109,7 +109,7 @@ def _add_line(
             notes.append(_note("dropped after", ink.muted, **at, xanchor="left", xshift=5))
         return
     if line.limit is None:
-        notes.append(_note(line.label, ink.muted, y=0, yref="paper", yanchor="bottom"))
+        notes.append(_note(line.label, ink.muted, y=0, yref="y domain"))
         return
     bottom, top = frame.span
     limit = min(line.limit, top)
@@ -131,7 +131,7 @@ def _add_line(
     edge = {"x": 0} if crossed > 0.2 else {}
     notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
     about = "<br>".join(filter(None, (line.cliff, line.larger)))
-    notes.append(_note(about, ink.muted, x=0, y=0, yref="paper", yanchor="bottom"))
+    notes.append(_note(about, ink.muted, x=0, y=0, yref="y domain"))
 
 
 def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
