@@ -19,7 +19,7 @@ from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import layer
 from ragfilter.publish.measured import of_run
 from ragfilter.stores.manage import content_of
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.runs import Plan
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
@@ -54,7 +54,13 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
         view = elements.choice("View", VIEWS, key="view", default=ROWS)
-        measure, every = _order() if view == ROWS else ("f1", False)
+        measure, every = "f1", False
+        if view == ROWS:
+            measure = st.selectbox(
+                "Sort by", table.MEASURES, key="measure", persist_state="session", width=130,
+                format_func=table.LABELS.__getitem__, label_visibility="collapsed",
+            )  # fmt: skip
+            every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
         if st.button(
             "Compare", key="evaluate-compare", icon=":material/compare_arrows:", type="tertiary",
@@ -103,16 +109,6 @@ def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
         moved = moved_since(measured, measuring.load(before.id, asked.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
-
-
-def _order() -> tuple[str, bool]:
-    """Draw by what to sort the rows, and whether all figures are shown."""
-    measure = st.selectbox(
-        "Sort by", table.MEASURES, key="measure", persist_state="session", width=130,
-        format_func=lambda name: table.LABELS[name], label_visibility="collapsed",
-    )  # fmt: skip
-    every = st.toggle("All figures", key="all-figures", persist_state="session")
-    return measure or table.MEASURES[0], every
 
 
 def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: bool) -> None:
@@ -250,9 +246,12 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             return
         if measured.settings != state.settings():
             elements.aside("This run used other settings than yours. Measure to guard yours.")
-        baseline = gate.to_baseline(
-            gate.reached(measured.records), _origin(measured.run, resources)
-        )
+        plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
+        if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
+            # It has the same fingerprint wherever the same files are indexed.
+            content = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
+            origin = origin.model_copy(update={"collection_version": content})
+        baseline = gate.to_baseline(gate.reached(measured.records), origin)
         st.download_button(
             "Use as baseline",
             data=baseline.dumps,
@@ -285,13 +284,3 @@ def gate_command(plan: Plan) -> str:
         for department in user.departments:
             words += ["--department", department]
     return shlex.join([*words, "--baseline", BASELINE])
-
-
-def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
-    """What the run measured. The collection has the same fingerprint wherever the same files are
-    indexed, but only as long as it is what the run saw."""
-    plan, bench, origin = run.plan, resources.bench, origin_of(run.plan)
-    if bench.version_seen(plan.collection, plan.viewer) != plan.collection_version:
-        return origin
-    content = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
-    return origin.model_copy(update={"collection_version": content})

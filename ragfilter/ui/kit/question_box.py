@@ -121,18 +121,19 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
     """Example questions of a collection by their short names. Its titles are read once."""
     shelf = resources.shelf(EXAMPLES)
     if collection in WANTED:
-        return shelf.of(collection, lambda: _of_demo(collection))
+        # Imported here, because only one of them is needed.
+        every = import_module(f"ragfilter.ingest.{collection}").queries
+        return shelf.of(
+            collection,
+            lambda: (
+                {label: every()[i] for i, label in WANTED[collection].items()}
+                | (SECRETS if collection == "demo" else {})
+            ),
+        )
     with suppress(RagfilterError):
         if labelled := [*measuring.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
             return {_short(question): question for question in labelled}
     return shelf.of(collection, lambda: _titles(collection, resources))
-
-
-def _of_demo(collection: str) -> dict[str, str]:
-    # Imported here, because only one of them is needed.
-    every = import_module(f"ragfilter.ingest.{collection}").queries()
-    labelled = {label: every[i] for i, label in WANTED[collection].items()}
-    return labelled | (SECRETS if collection == "demo" else {})
 
 
 def _short(question: str) -> str:

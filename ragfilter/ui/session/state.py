@@ -323,8 +323,10 @@ def change(values: Mapping[str, Any]) -> None:
 
 
 def tune(values: Mapping[str, Any], query_set: str) -> None:
-    """Change settings as tuning on a query set suggests."""
+    """Change settings as tuning on a query set suggests, and fetch the scores that they need for
+    the current question."""
     change(values)
+    session().complete_next = True
     if record := origin(settings()):
         session().tuned_on[record.labels] = query_set
 

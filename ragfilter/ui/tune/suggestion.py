@@ -163,7 +163,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             changed = after.changed_from(visit.settings)
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
-                on_click=_apply, args=(after, visit.settings, query_set),
+                on_click=state.tune, args=(after.changed_from(visit.settings), query_set),
                 disabled=not changed or (margin is not None and not chosen.loses_at_most(margin)),
                 help="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
@@ -227,12 +227,6 @@ def _more(tuning: Tuning) -> None:
         ):
             if note:
                 elements.aside(note)
-
-
-def _apply(after: Settings, before: Settings, query_set: str) -> None:
-    """Apply the suggestion, and fetch the scores that it needs for the current question."""
-    state.tune(after.changed_from(before), query_set)
-    state.session().complete_next = True
 
 
 def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:
