@@ -62,8 +62,6 @@ class Resources:
     bench: Workbench
     deployment: Deployment
     sentences: Sentences | None = None
-    ahead: Preparation | None = None
-    """Embeds the sentences of indexed chunks while nobody waits."""
     pools: Shelf[Pool] = field(default_factory=lambda: Shelf(POOLS))
     scores: Shelf[float] = field(default_factory=lambda: Shelf(SCORES))
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
@@ -153,11 +151,12 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     bench = Workbench.open(_deployment, kind="app")
     sentences = Sentences(bench.workspace)
     bench.before_closing(sentences.close)
+    # Embeds the sentences of indexed chunks while nobody waits.
     ahead = Preparation(bench, sentences, _somebody_waits)
     # Without its database nothing is indexed, and what needs it says what is wrong with it.
     with suppress(StoreError):
         Worker(bench, ahead.step).start()
-    return Resources(bench, _deployment, sentences, ahead)
+    return Resources(bench, _deployment, sentences)
 
 
 def _somebody_waits() -> bool:
