@@ -30,7 +30,7 @@ from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.cache import open_cache
+from ragfilter.stores.cache import TextCache
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
@@ -95,7 +95,7 @@ class Workbench:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
-                texts = open_cache(workspace.path, deployment.address, deployment.cache_mb)
+                texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""
             bench = cls(

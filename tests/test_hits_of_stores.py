@@ -13,7 +13,6 @@ import sqlite3
 import uuid
 from collections import UserDict, namedtuple
 from dataclasses import dataclass, field
-from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,45 +57,6 @@ class MilvusHit(UserDict[str, Any]):
     @property
     def id(self) -> Any:
         return self["pk"]
-
-
-class MilvusError(Exception):
-    """As MilvusException, which is no AttributeError."""
-
-
-class MilvusEntity:
-    """As pymilvus.client.abstract.Entity of 2.2, whose fields are names."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._row_data = values
-
-    def __getattr__(self, item: str) -> Any:
-        return self.get(item)
-
-    @property
-    def fields(self) -> list[str]:
-        return list(self._row_data)
-
-    def get(self, name: str) -> Any:
-        if name not in self._row_data:
-            raise MilvusError(name)
-        return self._row_data[name]
-
-
-class MilvusHit23:
-    """As pymilvus.client.abstract.Hit of 2.3 and 2.4, which is its own entity."""
-
-    def __init__(self, pk: Any, distance: float, fields: dict[str, Any]) -> None:
-        self.id, self.distance, self.fields = pk, distance, fields
-
-    def __getattr__(self, item: str) -> Any:
-        if item not in self.fields:
-            raise MilvusError(item)
-        return self.fields[item]
-
-    @property
-    def entity(self) -> MilvusHit23:
-        return self
 
 
 class Base(DeclarativeBase):
@@ -152,15 +112,6 @@ CASES: dict[str, tuple[Any, Metric, str, float]] = {
     "milvus, RRF": ({"id": 5, "distance": 0.03, "entity": {"text": "t"}}, "rank", "5", 1),
     "milvus, primary key": (
         MilvusHit({"pk": "x", "distance": 0.25, "entity": {"text": "t"}}), "l2", "x", 0.25,
-    ),
-    "milvus, 2.2": (
-        SimpleNamespace(id=5, distance=0.25, entity=MilvusEntity({"text": "t", "v": VECTOR})),
-        "l2", "5", 0.25,
-    ),
-    "milvus, 2.3": (MilvusHit23(5, 0.75, {"text": "t"}), "similarity", "5", 0.25),
-    "milvus, fields of an entity": (
-        SimpleNamespace(id=5, distance=0.25, entity=SimpleNamespace(fields={"text": "t"})),
-        "l2", "5", 0.25,
     ),
     "lance": ({"id": "a", "text": "t", "vector": VECTOR, "_distance": 0.25}, "l2", "a", 0.25),
     "lance, full text": ({"id": "a", "text": "t", "_score": 7.5}, "rank", "a", 1),
@@ -256,8 +207,6 @@ def test_what_hides_a_chunk_counts_wherever_a_hit_has_it(form: str) -> None:
         ("milvus", "cosine", "similarity"),
         ("milvus", "ip", "similarity"),
         ("milvus, primary key", "cosine", "similarity"),
-        ("milvus, 2.2", "ip", "similarity"),
-        ("milvus, 2.3", "euclidean", "l2"),
         ("milvus, COSINE", "similarity", ""),
         ("milvus, RRF", "rank", ""),
         ("qdrant, REST", "cosine", "similarity"),
@@ -310,22 +259,3 @@ def test_rows_of_a_table_may_lack_values() -> None:
     ]  # fmt: skip
     assert [h.chunk.metadata["n"] for h in result.hits] == [1, None, 2]
     assert result.warnings == ()
-
-
-def test_vectors_in_rows_cost_nothing() -> None:
-    """In processor time, the least of some runs: copying them took 9 to 38 times as long."""
-    flt = rf.Filter("full")
-    rows = [{"id": i, "text": f"text {i}", "distance": 0.3 + i / 1000} for i in range(200)]
-    text = "[" + ",".join(f"{v:.6f}" for v in VECTOR * 4) + "]"
-    kinds: list[Any] = [VECTOR * 4, np.array(VECTOR * 4), text]
-
-    def took(given: list[dict[str, Any]]) -> float:
-        started = process_time()
-        flt(QUERY, given, metric="cosine")
-        return process_time() - started
-
-    for vector in kinds:
-        with_vectors = [{**row, "embedding": vector, "v": vector} for row in rows]
-        pairs = [(took(rows), took(with_vectors)) for _ in range(7)]
-        plain, slow = (min(times) for times in zip(*pairs, strict=True))
-        assert slow < 2 * plain

@@ -13,7 +13,7 @@ from stores import OneVector
 from ragfilter.engine import replay as replaying
 from ragfilter.engine import retrieve
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather, run, usable_hits, wanted_hits
+from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
@@ -124,45 +124,6 @@ def test_every_road_keeps_the_same_chunks(
     assert all(where is not None and where.user == user for where in large.conditions)
 
 
-@pytest.mark.parametrize(
-    ("profile", "hits"), [("adaptive-gap", 5), ("query-must", 45), ("full", 200)]
-)
-def test_a_narrow_pool_holds_what_is_used(
-    collection: ChromaCollection, profile: str, hits: int
-) -> None:
-    """k 5 with nothing filtered; k 15 three times if rules or clearance drop some; the pool's size
-    if a layer reads the background."""
-    settings = load(profile=profile, environ={}).settings
-    user = User(2, ("ops", "hr")) if settings.clearance.enabled else None
-    pool = gather(QUERY, settings, Backends(collection, EMBEDDER), user, wide=False)
-    seen = [hit for hit in pool.hits if User(2, ("ops", "hr")).sees(hit.chunk)]
-    assert len(seen if profile == "full" else pool.hits) == hits
-    assert len(gather(QUERY, settings, Backends(collection, EMBEDDER)).hits) >= 200
-
-
-REACHES = {
-    "unfiltered": (15, 50, 15),
-    "adaptive-gap": (5, 50, 5),
-    "adaptive-gap+entities": (5, 50, 5),
-    "adaptive-retrieval": (10, 50, 63),
-    "query-must": (15, 50, 45),
-    "llm-filter": (40, 50, 40),
-    "full": (50, 50, 420),
-    "short-answers": (50, 50, 420),
-}
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -> None:
-    """What a built-in profile asks for, so that no layer slows down the others unnoticed: how many
-    clean chunks it uses, how many the page wants, and how many hits it gathers at first."""
-    settings = load(profile=profile, environ={}).settings
-    watched = Watched(collection)
-    user = User(9) if settings.clearance.enabled else None
-    gather("cleric", settings, Backends(watched, EMBEDDER), user, wide=False)
-    assert (usable_hits(settings), wanted_hits(settings), watched.searches[0]) == REACHES[profile]
-
-
 def _drop_short(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(tuple(hit for hit in hits if len(hit.chunk.text) >= 100))
 
@@ -220,19 +181,3 @@ def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(
     assert not all(user.sees(hit.chunk) for hit in result.pool.hits)
     assert watched.fetched
     assert all(user.sees(known[i]) for i in watched.fetched)
-
-
-def test_nobody_may_see_anything_is_said_without_a_catalogue_too(
-    store: ChromaStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = store.create("secrets", embedder="given")
-    made.write(
-        [StoredRow(Chunk(f"c{i}", "hush", "Secret", clearance=i + 3), QUESTION) for i in range(3)]
-    )
-    made.mark_content("x")
-    settings = load(profile="full", environ={}).settings
-    monkeypatch.setattr(store, "catalogue_limit", 0)
-    result = run(QUERY, settings, Backends(made, EMBEDDER), User(1))
-    assert result.status == "insufficient_clearance"
-    assert "5" in result.message
-    assert not any(hit.chunk.text or hit.chunk.title for hit in result.hits)

@@ -36,9 +36,9 @@ from ragfilter.cli import main
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.app import Serving, make_app
+from ragfilter.service.desk import Work
 from ragfilter.service.gate import MAX_BYTES, Caller, hashed, read_tokens
 from ragfilter.service.problems import Refused
-from ragfilter.service.work import Work
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
 
@@ -352,7 +352,7 @@ def test_what_nobody_waits_for_is_stopped() -> None:
 
 
 def test_more_than_a_queue_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragfilter.service.work.WAITING", 1)
+    monkeypatch.setattr("ragfilter.service.desk.WAITING", 1)
 
     async def crowd() -> None:
         work, release = Work(1, PROCESS_S), threading.Event()

@@ -30,8 +30,7 @@ def test_one_failed_answer_is_asked_for_alone_or_both_are_asked_again(
     monkeypatch.setenv("OPENAI_MODEL", "one-fails")
     page = open_page({"profile": "full", "q": CLERIC}).press("answer")
     assert calls["OpenAIChat.stream"] == 2
-    assert {"answer", "answer-again"} <= page.buttons
-    assert page.at.button(key="answer").help == "Makes one call."
+    assert "answer" in page.buttons
     # The replacement of a failed answer has its marks too.
     assert sum("<mark>" in each.value for each in page.at.html) == 1
     page.press("answer")

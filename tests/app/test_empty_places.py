@@ -170,7 +170,9 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     assert any(text.endswith(said) for text in page.html)
     assert "relax" not in page.buttons
     # A hidden chunk and one that does not exist are told apart by nothing.
-    told = [[t for t in page.open_chunk(i).html if "not shown" in t] for i in ("c0", "absent")]
+    told = [
+        [t for t in page.open_chunk(i).html if "No chunk is open" in t] for i in ("c0", "absent")
+    ]
     assert told[0] == told[1] != []
     page.choose("panel-box", "Answer").choose("view-as", "Operator")
     assert page.at.button(key="relax").label == "Switch clearance off"

@@ -83,7 +83,7 @@ def test_an_unknown_profile_is_refused(open_page: Callable[..., Any]) -> None:
     assert page.kept
 
 
-def test_settings_that_only_fail_together_are_refused_together(
+def test_of_settings_that_exclude_each_other_the_first_is_taken(
     open_page: Callable[..., Any],
 ) -> None:
     page = open_page(
@@ -91,7 +91,7 @@ def test_settings_that_only_fail_together_are_refused_together(
     )
     assert ["max_top_k (4) must be at least min_top_k (9)" in m.replace("\\", "") for m in
             page.warnings] == [True]  # fmt: skip
-    assert page.changes == {}
+    assert page.changes == {"quality.min_top_k": 9}
 
 
 def test_a_value_beyond_its_slider_widens_it(open_page: Callable[..., Any]) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ragfilter.errors import ModelError
+from ragfilter.indexing.sentences import Sentences
 from ragfilter.ingest import demo
 from ragfilter.models.bundled import BundledEmbedder
-from ragfilter.stores.sentences import Sentences
 
 pytestmark = pytest.mark.model
 

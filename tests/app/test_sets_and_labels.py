@@ -163,9 +163,9 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     # Whoever may not see everything does not learn which labelled chunks are missing.
     assert "gone" not in " ".join(page.html)
     notes = " ".join(page.switch("clearance", False).html)
-    assert "1 question has no labels and is skipped" in notes
+    assert "1 question without labels: skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes
-    assert "1 question has no relevant chunk left in the collection and is skipped" in notes
+    assert "1 question without a relevant chunk left: skipped" in notes
     questions = file(page, "From a file")
     questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
     page.run().press("set-import")
