@@ -177,12 +177,7 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
-            st.button(
-                "Stop",
-                key="stop-search",
-                icon=":material/stop:",
-                on_click=_stop,
-            )
+            st.button("Stop", key="stop-search", icon=":material/stop:", on_click=_stop)
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:
