@@ -210,11 +210,7 @@ def _head(result: PoolResult, hit: Hit) -> None:
         f"found by {hit.found_by}" if hit.found_by != "query" else "",
         chunk.type,
         f"{chunk.source}{'' if chunk.page is None else f', page {chunk.page}'}",
-        "clearance unreadable"
-        if chunk.clearance is None
-        else f"clearance {chunk.clearance}"
-        if chunk.clearance
-        else "public",
+        f"clearance {'unreadable' if chunk.clearance is None else chunk.clearance or 'public'}",
         f"department {chunk.department}" if chunk.department else "",
         f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
     ]
