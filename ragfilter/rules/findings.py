@@ -4,14 +4,13 @@ pages and commands show, and fixes are taken from.
 kind        severity  means
 unreadable  error     the rule is invalid, so its chunk always passes
 impossible  error     no query can meet the rule: a required term contains a forbidden one
-spread      warning   alternatives are in separate groups, see `ragfilter.rules.alternatives`
+spread      warning   alternatives are in separate groups
 loose       warning   as a substring, a term is also found within longer words or numbers
 no_edges    warning   a term in a script without spaces is hardly ever found in word mode
 empty       warning   the rule requires nothing
-list        warning   a term is a list of three or more, or ends in a comma or a full stop
 bare        warning   a number is alone, and nothing says what it counts
 everywhere  warning   a term is in nearly every question
-shared      warning   several chunks whose titles differ in a number or name have the rule
+shared      warning   several chunks whose titles differ in a number have the rule
 spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
 dead        note      an alternative never helps, because it contains a forbidden term
 duplicate   note      a term or group occurs twice
@@ -38,7 +37,6 @@ KINDS: Mapping[str, Severity] = {
     "loose": "warning",
     "no_edges": "warning",
     "empty": "warning",
-    "list": "warning",
     "bare": "warning",
     "everywhere": "warning",
     "shared": "warning",

@@ -21,7 +21,6 @@ OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap"}
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 LINK = {"q": CLERIC, "profile": "query-must"}
 GOOD = '{"contain_one_of": [["cleric", "clerics"]]}'
-MINE = '{"contain": "wizard"}'
 OpenTab = Callable[..., Any]
 
 
@@ -178,8 +177,7 @@ def a_draft_is_waited_for_while_the_page_is_used(tab: Any, endpoint: Server) -> 
     go_on = threading.Event()
     endpoint.behave = held(go_on)
     endpoint.asked.clear()
-    # The click also ends the typing.
-    tab.write_rule(MINE).click("rule-draft")
+    tab.click("rule-draft")
     expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
     expect(tab.rule).to_be_disabled()
     # A switch, another panel and back: drafting continues.
@@ -205,11 +203,6 @@ def a_draft_is_waited_for_while_the_page_is_used(tab: Any, endpoint: Server) -> 
     )
     outcome = tab.cell(1, "outcome")
     expect(outcome).to_have_text("✕ dropped")
-    # The text typed before can be brought back.
-    tab.rest().click("rule-swap")
-    expect(tab.rule).to_have_value(MINE)
-    tab.rest().click("rule-swap")
-    expect(tab.rule).to_have_value(re.compile("clerics"))
     tab.rest().click("rule-save")
     expect(outcome).to_have_text("● kept")
     tab.rest().click("rule-undo")

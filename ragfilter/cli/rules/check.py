@@ -20,7 +20,6 @@ from ragfilter.cli.rules.select import (
     Saving,
     Where,
     change_text,
-    known_words,
     rules,
     select,
 )
@@ -102,16 +101,15 @@ def check(
         stored = {chunk.id: chunk.rule for chunk in selected.chunks}
         stored |= {i: None for finding in proposals for i in finding.chunk_ids}
         ruled = rules_of(selected.chunks)
-        usual = known_words(bench, place.collection, user)
         if apply:
-            fixed = fix_rules(catalogue, ruled, kinds or (), usual=usual)
+            fixed = fix_rules(catalogue, ruled, kinds or ())
             fixed |= {i: each.fixed for each in proposals if each.sure for i in each.chunk_ids}
             saved = saving.save(fixed, stored, bench, place, filtering)
     if saved.done:
         ruled |= {i: read_text(rule) for i, rule in fixed.items() if rule}
         ruled = {i: rule for i, rule in ruled.items() if fixed.get(i, rule) is not None}
         proposals = [each for each in proposals if not each.sure]
-    findings = _of_kinds([*analyse(catalogue, ruled, usual=usual), *proposals], kinds)
+    findings = _of_kinds([*analyse(catalogue, ruled), *proposals], kinds)
     document = _document(place.collection, len(ruled), findings)
     document["incomplete"] = selected.incomplete
     text = _text(place.collection, len(ruled), findings)

@@ -325,9 +325,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
     asked, resources, result = view.asked, view.resources, view.shown
     effect = partial(_effect, result, chunk)
     guard = partial(_guard, asked.collection, resources)
-    editor.draw(
-        Editing(chunk, asked.collection, asked.version, result.user, resources, effect, guard)
-    )
+    editor.draw(Editing(chunk, asked.collection, result.user, resources, effect, guard))
 
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:

@@ -164,7 +164,7 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
         here = editor.Editing(
-            chunk, work.collection, work.version, work.user, work.resources, effect, guard, shared,
+            chunk, work.collection, work.user, work.resources, effect, guard, shared,
             turns=False,
         )  # fmt: skip
         left, right = st.columns((1.15, 1), gap="medium")

@@ -99,7 +99,9 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
         elements.aside(
             f"Texts are read for up to {desk.MAX_READ:,} rules. A narrower filter may find more."
         )
-    findings = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
+    findings = [
+        finding for chunk in ruled.values() for finding in work.resources.checks.findings(chunk)
+    ]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [*_proposals(work, families)]
     proposed += [(each.kind, each) for each in drafts.findings(work)]
@@ -179,9 +181,9 @@ def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
 
     def fix() -> BulkPlan:
         with st.spinner("Fixing the rules …"):
-            return plan_fixes(work.read(ids).values(), kinds, work.checks.usual, work.chunks)
+            return plan_fixes(work.read(ids).values(), kinds, work.chunks)
 
-    fixes = work.resources.mends.of((*work.key, work.checks, ids, kinds), fix)
+    fixes = work.resources.mends.of((*work.key, ids, kinds), fix)
     after = {**fixes.after, **proposed}
     return BulkPlan(after, {i: work.chunks[i].rule for i in after})
 

@@ -15,7 +15,7 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import Checks, Listing, ListingRow, RuleFilter, make_listing
+from ragfilter.rules.overview import Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text.titles import telling_titles
@@ -95,11 +95,6 @@ class Desk:
         qrels = None if self.labels is None else self.labels.qrels
         return crc32(repr((self.questions, qrels)).encode())
 
-    @cached_property
-    def checks(self) -> Checks:
-        """The linter's findings. Raises StoreError."""
-        return self.resources.checks_of(self.collection, self.version, self.user)
-
     def chunk(self, chunk_id: str | None) -> Chunk | None:
         """The whole chunk, None if it does not exist or may not be seen."""
         if not chunk_id or chunk_id not in self.chunks:
@@ -143,13 +138,15 @@ def listing(work: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
     each chunk costs labelled questions, if known."""
     journal, shelf = work.resources.bench.journal, work.resources.listings
     mark = journal.export_mark(work.collection)
-    key = (*work.key, work.checks, mark, frozenset(harm.items()))
+    key = (*work.key, mark, frozenset(harm.items()))
     drafts = frozenset(state.drafts())
+
+    checks = work.resources.checks
 
     def plain() -> Listing:
         exported = journal.edited_since_export(work.collection)
         with st.spinner("Checking the rules …"):
-            return make_listing(work.chunks.values(), work.checks, exported=exported, harm=harm)
+            return make_listing(work.chunks.values(), checks, exported=exported, harm=harm)
 
     return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
 
@@ -207,15 +204,9 @@ def chips(*, dark: bool) -> dict[str, str]:
 def states(view: View) -> dict[str, tuple[str, ...]]:
     """The states of the rule of each chunk in a result. Findings that involve several rules are
     looked for among these chunks only."""
-    try:
-        asked = view.asked
-        checks = view.resources.checks_of(asked.collection, asked.version, view.user)
-    except StoreError:
-        # The editor shows what is wrong with the database.
-        checks = Checks()
     # Without texts, as on the Rules page: which texts were fetched depends on the settings.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
-    listing = make_listing(chunks, checks, exported=_exported(view))
+    listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
     return {row.id: row.words for row in listing.with_drafts(frozenset(state.drafts())).rows}
 
 
