@@ -368,33 +368,15 @@ def _mode(rule: Rule) -> Iterator[Finding]:
     all terms, or the two would take turns. Word stems need substrings, so only the author knows."""
     loose = {place: term for place, term in rule.terms.items() if _is_loose(term)}
     unspaced = {place: term for place, term in rule.terms.items() if _is_unspaced(term)}
-    if rule.match == "substring" and loose:
-        named = ", ".join(f"“{shorten(term)}”" for term in list(loose.values())[:4])
-        more = f" and {len(loose) - 4} more" if len(loose) > 4 else ""
-        message = (
-            f"Also found inside longer words or numbers, since the rule matches substrings: "
-            f"{named}{more}."
-        )
-        if unspaced:
-            message += (
-                f" Word mode would hardly find “{shorten(next(iter(unspaced.values())))}”, so "
-                "write longer terms instead."
-            )
-        fix = None if unspaced else rule.with_parts(match="word")
-        yield _finding("loose", next(iter(loose)), message, fix, sure=False)
-    if rule.match == "word" and unspaced:
-        place, term = next(iter(unspaced.items()))
-        message = (
-            f"“{shorten(term)}” is written without spaces, so word mode finds it only where it "
-            "stands alone."
-        )
-        if loose:
-            message += (
-                f" Substring mode would find it, but also “{shorten(next(iter(loose.values())))}” "
-                "within longer words or numbers. Choose the mode by hand."
-            )
-        fix = None if loose else rule.with_parts(match="substring")
-        yield _finding("no_edges", place, message, fix, sure=False)
+    kind, mode, terms, others = "loose", "word", loose, unspaced
+    message = "Also found inside longer words or numbers, since the rule matches substrings: {}."
+    if rule.match == "word":
+        kind, mode, terms, others = "no_edges", "substring", unspaced, loose
+        message = "Written without spaces, so word mode finds it only where it stands alone: {}."
+    if terms:
+        named = ", ".join(f"“{shorten(term)}”" for term in list(terms.values())[:4])
+        fix = None if others else rule.with_parts(match=mode)
+        yield _finding(kind, next(iter(terms)), message.format(named), fix, sure=False)
 
 
 def _is_loose(term: str) -> bool:

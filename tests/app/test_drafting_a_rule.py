@@ -98,7 +98,6 @@ def test_without_an_llm_the_button_is_disabled_and_says_why(open_page: Callable[
 
 def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Server) -> None:
     before = stored(MATRIX)
-    assert "about 5" in page.at.button(key="rule-draft").help
     assert endpoint.asked == []
     page.draft()
     assert json.loads(editor(page)) == json.loads(GOOD)

@@ -17,11 +17,9 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.drafting import Draft, messages, suggest
+from ragfilter.rules.drafting import Draft, suggest
 from ragfilter.rules.rule import read_rule
-from ragfilter.rules.templates import recognise
 from ragfilter.text import numbers
-from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import answers, state
@@ -126,8 +124,7 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
         about = HIDDEN
     else:
         about = (
-            f"Asks {literal(answers.model_label(chat.name))}, once or twice, with about "
-            f"{numbers.tokens(_prompt_tokens(chunk, resources))} each time, for at most "
+            f"Asks {literal(answers.model_label(chat.name))}, once or twice, for at most "
             f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
         )
     st.button(
@@ -210,15 +207,6 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
     if prices is not None:
         parts.append(f"cost {numbers.money(prices.of(usage), prices.currency)}")
     return f'<span class="rf-aside">{html.text(" · ".join([*parts, numbers.ms(draft.ms)]))}</span>'
-
-
-def _prompt_tokens(chunk: Chunk, resources: Resources) -> int:
-    """Estimated tokens of the first call's prompt; 0 if the prompt cannot be built."""
-    try:
-        prompt = messages(chunk, recognise(chunk, resources.bench.templates()))
-    except RagfilterError:
-        return 0
-    return sum(estimate(message.content) for message in prompt)
 
 
 def _is_stored(draft: Draft, chunk: Chunk) -> bool:
