@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragfilter.model import Chunk
-from ragfilter.rules.findings import Finding
+from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import prepared
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.rules.values import (
@@ -225,25 +225,6 @@ def propose(
                     Proposal(member.chunk, family.pattern, rule, named, member.named, doubt)
                 )
     return tuple(proposals)
-
-
-def find_proposals(chunks: Collection[Chunk], questions: Iterable[str] = ()) -> list[Finding]:
-    """Rules that tell families among `chunks` (whole) apart, for those without a rule. `questions`
-    are those asked."""
-    families = {family.pattern: family for family in find_families(chunks)}
-    texts = [*questions, *(chunk.text for chunk in chunks)]
-    return [
-        Finding(
-            kind="family",
-            chunk_ids=(each.chunk.id,),
-            message=f"No rule tells it apart from {len(families[each.family].members) - 1} similar "
-            f"chunks ({each.family}). Ask for {each.value}.",
-            fix=parse(each.rule),
-            sure=not each.doubt,
-        )
-        for each in propose([*families.values()], texts)
-        if not each.chunk.rule
-    ]
 
 
 def as_finding(

@@ -21,7 +21,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.rule import InvalidRule, Rule, read_rule, read_text, shorten
 
 if TYPE_CHECKING:
-    from ragfilter.rules.findings import Finding
+    from ragfilter.rules.lint import Finding
 
 State = Literal["invalid", "warning", "none", "note", "valid"]
 STATES: tuple[State, ...] = ("invalid", "warning", "none", "note", "valid")

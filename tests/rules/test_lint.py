@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.findings import Finding
-from ragfilter.rules.lint import analyse, check_rule, fix_rules, rules_of
+from ragfilter.rules.lint import Finding, analyse, check_rule, fix_rules, rules_of
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import Rule, read_text
 from ragfilter.rules.values import Value, spellings

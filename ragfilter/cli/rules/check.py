@@ -25,8 +25,15 @@ from ragfilter.cli.rules.select import (
 )
 from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
-from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
-from ragfilter.rules.lint import analyse, fix_rules, rules_of
+from ragfilter.rules.lint import (
+    KINDS,
+    SEVERITIES,
+    Finding,
+    analyse,
+    by_severity,
+    fix_rules,
+    rules_of,
+)
 from ragfilter.rules.rule import read_text
 from ragfilter.rules.rule_files import (
     Outcome,
@@ -61,7 +68,7 @@ def check(
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
-    from ragfilter.rules.families import find_proposals
+    from ragfilter.evaluate.effect import suggest
     from ragfilter.stores.labels import ASKED
 
     if not apply:
@@ -92,7 +99,8 @@ def check(
         if kinds and "family" in kinds:
             every = select(bench, place.collection, where, user=user).chunks
             asked = bench.labels.queries(place.collection, ASKED).values()
-            proposals = find_proposals(every, asked)
+            made = suggest(every, asked)
+            proposals = [made.finding(p, p.chunk) for p in made.proposals if not p.chunk.rule]
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
         entries = bench.collection(place.collection).entries()
         # A rule may be shared with a chunk that is not selected.

@@ -21,8 +21,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
 from ragfilter.rules.families import as_finding
-from ragfilter.rules.findings import Finding
-from ragfilter.rules.lint import analyse
+from ragfilter.rules.lint import Finding, analyse
 from ragfilter.rules.rule import place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left

@@ -15,11 +15,12 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import Listing, ListingRow, RuleFilter, make_listing
+from ragfilter.rules.overview import WORDS, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
+from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.look import theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -29,6 +30,7 @@ TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "ru
 TITLE_WIDTH = 44
 """Characters of a title in a table; a longer one is shortened before its distinctive end."""
 MAX_READ = 1_000
+MAX_OPTIONS = 500
 MAX_ASKED, MAX_LABELLED = 100, 500
 """The most recent questions asked, and the first labelled ones, on which changes are tried."""
 SIGNS = {
@@ -159,6 +161,44 @@ def rule_filter() -> RuleFilter:
         types=tuple(value(TYPES) or ()),
         sources=tuple(value(SOURCES) or ()),
         states=tuple(value(STATES) or ()),
+    )
+
+
+def draw_filter(work: Desk, rows: Listing | None = None) -> None:
+    """Draw the filter. Without `rows`, also say how many chunks it admits."""
+    every = listing(work) if rows is None else rows
+    with st.container(
+        key="rules-filter", horizontal=True, vertical_alignment="bottom", gap="small"
+    ):
+        st.text_input(
+            "Filter",
+            key=TEXT,
+            persist_state="session",
+            icon=":material/search:",
+            placeholder="Title, id, source, type or rule",
+            width="stretch",
+        )
+        _choice("State", STATES, WORDS)
+        more = bool(st.session_state.get(TYPES) or st.session_state.get(SOURCES))
+        with st.popover("More ●" if more else "More", help="Filter by type and source."):
+            _choice("Type", TYPES, every.types)
+            _choice("Source", SOURCES, every.sources)
+    if rows is None:
+        count = numbers.count(len(selected(work)))
+        elements.aside(f"{count} of {numbers.chunks(len(every.rows))}")
+
+
+def _choice(label: str, key: str, options: tuple[str, ...]) -> None:
+    # Every run sends all options to the browser.
+    many = len(options) > MAX_OPTIONS
+    st.multiselect(
+        label,
+        () if many else options,
+        key=key,
+        persist_state="session",
+        placeholder="all",
+        disabled=many,
+        width=150,
     )
 
 

@@ -16,7 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.findings import Finding
+from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
