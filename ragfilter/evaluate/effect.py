@@ -275,7 +275,8 @@ class Suggested:
         losses = self.evidence.losses.get(chunk.id, ())
         lost = (f"would drop what “{query}” needs" for query in losses)
         doubts = (*filter(None, (proposal.doubt,)), *lost)
-        return as_finding("family", chunk, proposal.rule, f"Ask for {proposal.value}", doubts)
+        words = f"Ask for {proposal.value}, to tell it apart ({proposal.family})"
+        return as_finding("family", chunk, proposal.rule, words, doubts)
 
 
 def suggest(
