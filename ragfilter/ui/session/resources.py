@@ -21,7 +21,7 @@ from ragfilter.basics.threads import Shelf
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
-from ragfilter.indexing.sentences import Preparation
+from ragfilter.indexing.sentences import Preparation, Sentences
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruner import SentencePruner
@@ -29,7 +29,6 @@ from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.sentences import Sentences
 from ragfilter.ui.session.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -63,8 +62,6 @@ class Resources:
     bench: Workbench
     deployment: Deployment
     sentences: Sentences | None = None
-    ahead: Preparation | None = None
-    """Embeds the sentences of indexed chunks while nobody waits."""
     pools: Shelf[Pool] = field(default_factory=lambda: Shelf(POOLS))
     scores: Shelf[float] = field(default_factory=lambda: Shelf(SCORES))
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
@@ -134,11 +131,12 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     bench = Workbench.open(_deployment, kind="app")
     sentences = Sentences(bench.workspace)
     bench.before_closing(sentences.close)
+    # Embeds the sentences of indexed chunks while nobody waits.
     ahead = Preparation(bench, sentences, _somebody_waits)
     # Without its database nothing is indexed, and what needs it says what is wrong with it.
     with suppress(StoreError):
         Worker(bench, ahead.step).start()
-    return Resources(bench, _deployment, sentences, ahead)
+    return Resources(bench, _deployment, sentences)
 
 
 def _somebody_waits() -> bool:
