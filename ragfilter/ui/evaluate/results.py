@@ -18,7 +18,6 @@ from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_s
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import layer
 from ragfilter.publish.measured import of_run
-from ragfilter.stores.manage import content_of
 from ragfilter.stores.runs import Plan
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -249,7 +248,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # It has the same fingerprint wherever the same files are indexed.
-            content = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
+            collection = bench.collection(plan.collection)
+            content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         st.download_button(

@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.files import TextFiles
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
