@@ -21,7 +21,7 @@ from benchmarks import short_answers
 from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
-from ragfilter.evaluate.caveats import gain_short
+from ragfilter.evaluate.wording import gain_short
 from ragfilter.evaluate.crossval import folds_of, interval
 from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import gather_all

@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate.caveats import TOO_FEW
+from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import by_variant, frame, side_by_side
 from ragfilter.evaluate.learning import Provenance

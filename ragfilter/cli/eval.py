@@ -182,7 +182,7 @@ def _one(
 ) -> None:
     """Measure one set of settings beside the unfiltered search."""
     from ragfilter.cli import results
-    from ragfilter.evaluate import caveats, evaluation, frame
+    from ragfilter.evaluate import evaluation, frame, wording
     from ragfilter.evaluate.variants import filtered_and_plain
 
     (loaded,) = sides.load()
@@ -210,8 +210,8 @@ def _one(
         f"{counted(len(measured.rows), 'labelled query')}",
         results.rows_text(frame.rows(records, filtered_and_plain(settings)), prices),
         results.questions_text(frame.questions(records)),
-        caveats.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
-        caveats.fell_back(sum(row.waiting for row in measured.rows)),
+        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        wording.fell_back(sum(row.waiting for row in measured.rows)),
     ]
     output.emit("".join(f"{line.rstrip()}\n" for line in lines if line))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragfilter.cli.output import percent, table
-from ragfilter.evaluate import caveats, frame
+from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
 from ragfilter.evaluate.maps import pareto
@@ -147,7 +147,7 @@ def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
         return "The two sides have no queries in common.\n"
     lines = [
         f"{b} against {a}, F1: {pairs.wins} better, {pairs.losses} worse, {pairs.ties} the same",
-        f"mean {caveats.gain(pairs.gain)}, {p_value(pairs.p_value)} (paired permutation test)",
+        f"mean {wording.gain(pairs.gain)}, {p_value(pairs.p_value)} (paired permutation test)",
     ]
     lines += [
         f"  {signed(row['gain'])}  {query_name(row['id'], row['query'], QUERY_WIDTH)}"
@@ -211,7 +211,7 @@ def several_text(
 
 def _gain(row: Row, name: str) -> str:
     gain = interval_of(row, name)
-    return caveats.gain_short(gain, 0 if name == "tokens" else 3) if gain else "–"
+    return wording.gain_short(gain, 0 if name == "tokens" else 3) if gain else "–"
 
 
 def _mean(figure: str, form: str, row: Row) -> str:
@@ -220,7 +220,7 @@ def _mean(figure: str, form: str, row: Row) -> str:
 
 def _ends(figure: str, form: str, row: Row) -> str:
     interval = interval_of(row, figure)
-    return caveats.between_ends(interval, f"{{:{form}}}".format, " – ") if interval else "–"
+    return wording.between_ends(interval, f"{{:{form}}}".format, " – ") if interval else "–"
 
 
 def _json(value: Any) -> Any:

@@ -75,7 +75,7 @@ def import_(
     """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
     under other settings."""
     from ragfilter.evaluate import query_sets
-    from ragfilter.evaluate.recordings import matched, read_traces
+    from ragfilter.evaluate.query_files import matched, read_traces
     from ragfilter.text.titles import query_id
 
     found = read_traces(traces)
@@ -186,7 +186,7 @@ def shown(
 ) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
     from ragfilter.cli import results
-    from ragfilter.evaluate import caveats, frame
+    from ragfilter.evaluate import frame, wording
     from ragfilter.evaluate.runs import changed_since
     from ragfilter.evaluate.variants import unmeasured
 
@@ -194,7 +194,7 @@ def shown(
     gain, queries = measured.over_fixed_k, measured.questions.sort_index()
     notes = [
         *changed_since(run.plan, bench),
-        *caveats.about_records(measured.records, measured.variants),
+        *wording.about_records(measured.records, measured.variants),
     ]
     document = head(run) | {
         "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": gain.ends},
@@ -208,7 +208,7 @@ def shown(
         f"{run.plan.query_set}, {_settings(run)}, {run.done} of "
         f"{counted(run.plan.queries, 'query')}\n"
     )
-    sentences = [caveats.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
+    sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"
     if rows.empty:
         return document, text

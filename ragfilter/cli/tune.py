@@ -19,7 +19,7 @@ from ragfilter.cli.labelled import LabelledOptions, QueryOptions, warn_of
 from ragfilter.cli.options import Filtering, Json, Place, refuse_beside, settings_file
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.errors import InputError
-from ragfilter.evaluate import caveats, tuning_words
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
@@ -121,29 +121,29 @@ def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | 
     """The same as text."""
     target, tuned = tuning.target, tuning.tuned
     alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-    rows = {**tuning_words.compared_means(tuning), **alone}
+    rows = {**wording.compared_means(tuning), **alone}
     means = tuned.means
     lines = [
         f"{collection}: {tuning.queries} labelled queries, {tuning.candidates} candidates, "
         f"{tuning.folds}-fold cross-validation\n",
         output.table(
-            ("", *tuning_words.cells(means, target)),
-            [(name, *tuning_words.cells(each, target).values()) for name, each in rows.items()],
+            ("", *wording.cells(means, target)),
+            [(name, *wording.cells(each, target).values()) for name, each in rows.items()],
         ),
-        f"{tuning_words.verdict(tuning)}: {tuning_words.gain_in(target.figure, tuned.gain.of)}.",
+        f"{wording.verdict(tuning)}: {wording.gain_in(target.figure, tuned.gain.of)}.",
         ""
         if tuning.seen
         else f"Against the previous settings: "
-        f"{tuning_words.gain_in(target.figure, tuned.gain_over_before.of)}.",
-        caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
-        *tuning_words.notes(tuning),
+        f"{wording.gain_in(target.figure, tuned.gain_over_before.of)}.",
+        wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+        *wording.notes(tuning),
         "\n"
         + "\n".join(
-            f"{path} = {tuning_words.shown(path, value)}" for path, value in changed.items()
+            f"{path} = {wording.shown(path, value)}" for path, value in changed.items()
         )
         if changed
-        else tuning_words.UNCHANGED,
-        tuning_words.fixed_k(tuned.settings),
+        else wording.UNCHANGED,
+        wording.fixed_k(tuned.settings),
         "" if file is None else f"\nWritten to {file}; use it with --config {file}.",
     ]
     return "\n".join(filter(None, lines)) + "\n"
@@ -293,7 +293,7 @@ def recalibrate(
         )
     else:
         lines = _lines(tuning, margin, labels) + (
-            tuning_words.changed(before, settings) or ["Nothing changes."]
+            wording.changed(before, settings) or ["Nothing changes."]
         )
         lines += [f"\nWritten to {out}; use it with --config {out}."] if written else []
         output.emit(f"{place.collection}: " + "\n".join(lines) + "\n")
@@ -332,7 +332,7 @@ def _lines(tuning: Tuning | None, margin: float, labels: Labels) -> list[str]:
     """The same as text, without the changes."""
     questions = counted(len(labels.queries), "question")
     if tuning is None:
-        return [questions, f"{tuning_words.GUESS}\n"]
-    table = output.table(tuning_words.SIDES, tuning_words.sides(tuning))
-    told = tuning_words.no_worse(tuning, margin), tuning_words.stands_in(tuning)
+        return [questions, f"{wording.GUESS}\n"]
+    table = output.table(wording.SIDES, wording.sides(tuning))
+    told = wording.no_worse(tuning, margin), wording.stands_in(tuning)
     return [questions, "", table, *filter(None, told)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate import caveats
+from ragfilter.evaluate import wording
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.evaluation import Evaluation, score
@@ -44,7 +44,7 @@ def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
     """
     one, labels = _checked(results, qrels, least=1)
     version = labels_version(labels)
-    if caveat := caveats.in_sample(one.settings, version, one.pool.collection):
+    if caveat := wording.in_sample(one.settings, version, one.pool.collection):
         log.warning("%s", caveat)
     pools = {i: result.pool for i, result in results.items()}
     bare = tuple(i for i in results if i not in qrels)
@@ -132,7 +132,7 @@ def _checked(
     texts = {i: result.pool.query for i, result in results.items() if i in qrels}
     labels = Labels(texts, {i: _grades(i, qrels[i]) for i in texts})
     labels.check_relevant()
-    for caveat in caveats.about_labels(labels):
+    for caveat in wording.about_labels(labels):
         log.warning("%s", caveat)
     ids = (chunk for i in results for chunk in qrels.get(i, ()))
     missing(ids, {hit.id for result in labelled for hit in result.pool.hits})

@@ -23,7 +23,7 @@ import numpy as np
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.caveats import FEW_QUERIES
+from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
     MIN_QUERIES,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, frame, prefixes, query_sets
+from ragfilter.evaluate import frame, prefixes, query_sets, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
 from ragfilter.evaluate.variants import CURRENT, unmeasured
@@ -56,7 +56,7 @@ def of_run(
         ),
         counts=drawing.counts(frame.kept_counts(measured.records)),
         distances=drawing.distances(curves, best.distance if best else None),
-        threshold=caveats.best_distance(best) if best else "",
+        threshold=wording.best_distance(best) if best else "",
         rows=rows,
         ends=ends,
         labels=LABELS,
@@ -84,7 +84,7 @@ def of_runs(
     """A report of two sides over the same queries, which are rows of two runs."""
     run, changes = compared.runs[1], compared.changes
     changed = [each for each in changes if each["gain"]]
-    verdict = f"B is {caveats.compared(compared.paired.gain)} A in mean F1."
+    verdict = f"B is {wording.compared(compared.paired.gain)} A in mean F1."
     if any(compared.in_sample):
         verdict = (
             "No winner is declared, because at least one side may have been tuned on these labels."
@@ -121,8 +121,8 @@ def _verdicts(measured: MeasuredRun, since: Sequence[str]) -> list[str]:
         "" if run.complete else
         f"The run was stopped after {run.done} of {run.plan.queries} questions.",
         *since,
-        caveats.over_fixed_k(measured.over_fixed_k, measured.in_sample),
-        *caveats.about_records(measured.records, measured.variants),
-        caveats.unlabelled_of(own) if own else "",
+        wording.over_fixed_k(measured.over_fixed_k, measured.in_sample),
+        *wording.about_records(measured.records, measured.variants),
+        wording.unlabelled_of(own) if own else "",
     ]  # fmt: skip
     return [sentence for sentence in verdicts if sentence]

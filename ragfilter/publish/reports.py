@@ -19,7 +19,7 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import unfiltered
-from ragfilter.evaluate import caveats
+from ragfilter.evaluate import wording
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
 from ragfilter.publish import drawing
@@ -112,9 +112,9 @@ def _environment() -> Environment:
         "distance": numbers.distance,
         "signed": numbers.signed,
         "p_value": numbers.p_value,
-        "gain": caveats.gain,
-        "ends": caveats.ends,
-        "between": lambda of, form: caveats.between_ends(of, form.format, "–"),
+        "gain": wording.gain,
+        "ends": wording.ends,
+        "between": lambda of, form: wording.between_ends(of, form.format, "–"),
         "reason": reason,
         "toml": to_toml,
     }

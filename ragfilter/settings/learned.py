@@ -1,7 +1,7 @@
 """What labels chose or taught: records that tuning writes into the settings of the cutoff.
 
 `ragfilter.evaluate` makes them, `ragfilter.layers.origin` refuses them where they do not apply, and
-`ragfilter.layers.calibration` computes with them. docs/design.md#tune and #calibrated.
+`ragfilter.layers.strategies.calibrated` computes with them. docs/design.md#tune and #calibrated.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate.caveats import TOO_FEW
+from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.evaluate.measure import measure
 from ragfilter.ingest import demo
 from ragfilter.model import User

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import sem, t
 
-from ragfilter.evaluate import caveats
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import (
     Interval,
     Target,
@@ -128,7 +128,7 @@ def test_few_questions_have_no_interval(values: list[float], known: bool) -> Non
     made = interval(np.array(values))
     assert made.mean == pytest.approx(np.mean(values))
     assert (made.ends is not None) == known
-    assert (caveats.gain(made).endswith(caveats.TOO_FEW)) == (not known)
+    assert (wording.gain(made).endswith(wording.TOO_FEW)) == (not known)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import tuning_words
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
 from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example, learn
 from ragfilter.evaluate.tune import Gain, Tuning, tune
-from ragfilter.layers.calibration import probabilities
+from ragfilter.layers.strategies.calibrated import probabilities
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
@@ -71,12 +71,12 @@ def test_what_no_cut_can_tell_is_learned(snapshot: SnapshotAssertion) -> None:
     unsure = replace(
         made, tuned=replace(made.tuned, gain=Gain(0.0, 0.0, Interval(0.0, (-0.1, 0.1))))
     )
-    assert tuning_words.verdict(made) == snapshot
-    assert tuning_words.verdict(unsure).startswith(
+    assert wording.verdict(made) == snapshot
+    assert wording.verdict(unsure).startswith(
         "The choice among all strategies is not shown to beat"
     )
-    assert tuning_words.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
-    assert tuning_words.verdict(replace(unsure, strategies={})).startswith(
+    assert wording.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
+    assert wording.verdict(replace(unsure, strategies={})).startswith(
         "No settings are shown to beat"
     )
     about = made.tuned.settings.cutoff.calibration
@@ -120,7 +120,7 @@ def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> No
     # More than the likeliest few, for which F1 asks.
     assert made.budget.recall >= made.strategies["calibrated"].means.recall
     told_of = f"a recall of {made.budget.recall:.3f} with {made.budget.tokens:.0f} tokens"
-    assert any(told_of in note for note in tuning_words.notes(made))
+    assert any(told_of in note for note in wording.notes(made))
 
 
 def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
@@ -128,7 +128,7 @@ def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
     made = tune(
         {i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, folds=2, rerank=False
     )
-    note = next(note for note in tuning_words.notes(made) if "the recall dial needs" in note)
+    note = next(note for note in wording.notes(made) if "the recall dial needs" in note)
     dial = {"cutoff.target": "recall", "cutoff.recall": 0.95}
     with pytest.raises(SettingsError) as error:
         replay(POOLS["q0"], made.strategies["calibrated"].settings.with_values(dial))

@@ -13,7 +13,7 @@ from evaluate.line import Line
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, InputError, SettingsError
-from ragfilter.evaluate.caveats import left_out
+from ragfilter.evaluate.wording import left_out
 from ragfilter.evaluate.evaluation import document, evaluate, score
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable, visible

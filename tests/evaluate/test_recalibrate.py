@@ -10,7 +10,7 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.tune import MARGIN, recorded, tune
-from ragfilter.evaluate.tuning_words import no_worse, sides
+from ragfilter.evaluate.wording import no_worse, sides
 from ragfilter.layers.origin import seen_labels
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load

@@ -13,8 +13,8 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
-from ragfilter.evaluate.tuning_words import changed, notes
-from ragfilter.layers.calibration import SCORED
+from ragfilter.evaluate.wording import changed, notes
+from ragfilter.layers.strategies.calibrated import SCORED
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool

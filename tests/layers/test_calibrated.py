@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
-from ragfilter.layers.calibration import probabilities
+from ragfilter.layers.strategies.calibrated import probabilities
 from ragfilter.layers.strategies.calibrated import expected_f
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
 from ragfilter.report.summary import summary

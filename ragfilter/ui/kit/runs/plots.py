@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from ragfilter.evaluate.caveats import between_ends
+from ragfilter.evaluate.wording import between_ends
 from ragfilter.evaluate.frame import Row, interval_of
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, fixed_line, frontier
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
