@@ -21,13 +21,13 @@ from benchmarks import short_answers
 from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
-from ragfilter.evaluate.wording import gain_short
 from ragfilter.evaluate.crossval import folds_of, interval
 from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import Tuning, gathering, tune
+from ragfilter.evaluate.wording import gain_short
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import STRATEGIES
 from ragfilter.workbench import Workbench, read_deployment

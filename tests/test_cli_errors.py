@@ -65,7 +65,7 @@ BIG = "9" * 20
         "rules explain f.txt --question x", "rules explain --question x --chunk c --where id=c",
         f"rules history --limit {BIG}", f"rules history --edit=-{BIG}", f"rules undo --edit=-{BIG}",
         "gate --queries x --baseline b --update-baseline --max-drop f1=1",
-        "runs show 1 --only failures --intervals", f"runs show -- -{BIG}",
+        f"runs show -- -{BIG}",
         f"runs remove -- -{BIG}", f"runs show 1 --against=-{BIG}",
         "labels import --queries q.jsonl --by-llm",
         "eval --queries q.jsonl", "eval --queries demo --qrels q.tsv",

@@ -14,7 +14,6 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import by_variant, frame, side_by_side
 from ragfilter.evaluate.learning import Provenance
@@ -23,6 +22,7 @@ from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
+from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
 from ragfilter.publish import drawing, measured, reports
 from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer

@@ -13,7 +13,6 @@ from ragfilter.cli.output import percent, table
 from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
-from ragfilter.evaluate.maps import pareto
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import money, p_value, signed
@@ -29,9 +28,9 @@ FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
 LAYER_GAINS = ("f1", "recall", "tokens")
 COUNTED = (
     "noise_reduction", "query_ms", "llm_tokens", "llm_ms", "fallbacks", "wins", "losses", "ties",
-    "p_value", "front",
+    "p_value",
 )  # fmt: skip
-"""What a row of `frame.rows` has without an interval; the last five if it is compared."""
+"""What a row of `frame.rows` has without an interval; the last four if it is compared."""
 
 
 def named(figure: str) -> str:
@@ -42,15 +41,6 @@ def named(figure: str) -> str:
 def interval_document(interval: Interval | None) -> dict[str, Any] | None:
     """A mean with its 95% interval; null if it was not measured."""
     return None if interval is None else {"mean": interval.mean, "ci": interval.ends}
-
-
-def with_front(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, with the Pareto front of recall against tokens among the settings."""
-    if rows.empty or rows["recall"].isna().all():
-        return rows.assign(front=False)
-    own = rows.index[(rows["group"] == "settings") & rows["recall"].notna()]
-    front = pareto(*(rows.loc[own, each].to_numpy(np.float64) for each in ("recall", "tokens")))
-    return rows.assign(front=rows.index.isin(own[front]))
 
 
 def rows_document(rows: pd.DataFrame, prices: Prices | None) -> list[dict[str, Any]]:
@@ -66,12 +56,12 @@ def rows_document(rows: pd.DataFrame, prices: Prices | None) -> list[dict[str, A
     ]
 
 
-def rows_text(rows: pd.DataFrame, prices: Prices | None = None, *, intervals: bool = False) -> str:
-    """The rows as text: means, F1 with its interval, or every measure with its own."""
+def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
+    """The rows as text: means, and F1 with its interval."""
     columns: dict[str, Callable[[Row], str]] = {"": lambda row: row["variant"]}
     for figure, form in FORMS.items():
         columns[named(figure)] = partial(_mean, figure, form)
-        if intervals or figure == "f1":
+        if figure == "f1":
             columns[f"95% of {named(figure)}"] = partial(_ends, figure, form)
     columns["F1 upper bound"] = partial(_mean, "f1_most", ".3f")
     columns["noise cut"] = lambda row: percent(_json(row["noise_reduction"]))
@@ -88,7 +78,6 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None = None, *, intervals: bo
     if "gain" in rows:
         columns["gain in F1"] = lambda row: _gain(row, "gain") if row["gain"] else "–"
         columns["p"] = lambda row: p_value(row["p_value"]) if row["gain"] else "–"
-        columns["front"] = lambda row: "*" if row.get("front") else ""
     body = [[cell(row) for cell in columns.values()] for row in cells(rows)]
     about = "".join(f"{row['variant']}: {row['about']}\n" for row in cells(rows) if row["about"])
     return table([*columns], body) + about
@@ -165,7 +154,7 @@ def several_document(
 ) -> dict[str, Any]:
     """Variants side by side as plain values: a row for each, compared with the `reference`, and
     every query with each of them."""
-    rows = with_front(frame.rows(records, variants, against=reference))
+    rows = frame.rows(records, variants, against=reference)
     figures = ("precision", "recall", "f1", "f1_most", "unlabelled")
     counts = ("kept", "lost", "tokens", "llm_tokens", "ms", "query_ms", "llm_ms", "fallback")
     queries = [
@@ -186,11 +175,11 @@ def several_text(
     each_query: bool,
 ) -> str:
     """The same as text. `each_query` adds what changed most, and the queries whose LLM failed."""
-    rows = with_front(frame.rows(records, variants, against=reference))
+    rows = frame.rows(records, variants, against=reference)
     if rows.empty:
         return ""
     text = rows_text(rows, prices)
-    text += f"gain: over {reference}. front: no other has more recall for as few tokens.\n"
+    text += f"gain: over {reference}.\n"
     if not each_query:
         return text
     sides = frame.by_variant(frame.frame(records, by="query"))

@@ -6,13 +6,13 @@ Source: docs/design.md#evaluate.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, Place, refuse_beside
+from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, Place
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted
 
@@ -112,40 +112,19 @@ def show(
             help="Compare with this run as side A, query by query.",
         ),
     ] = None,
-    only: Annotated[
-        Literal["failures", "changed", "highlights"] | None,
-        typer.Option(
-            help="Show only failures (a lower F1 than unfiltered, or nothing relevant), changed "
-            "queries, or highlights (a gain of 0.2 or more without losing recall).",
-        ),
-    ] = None,
-    intervals: Annotated[bool, "Show the 95% interval of every measure."] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Show the table of a run, some of its queries, or its comparison with another run."""
-    from ragfilter.cli import results
-    from ragfilter.evaluate import frame
+    """Show the table of a run, or its comparison with another run."""
     from ragfilter.evaluate.runs import compare, load
 
-    if against is not None:
-        refuse_beside("--against", only=only, intervals=intervals)
-    if only is not None and not as_json:
-        refuse_beside("--only", intervals=intervals)
     with access.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)
         if against is not None:
             other = load(bench.runs.get(against), bench.runs)
             document, text = _compared(compare(other, measured, bench))
         else:
-            document, text = shown(measured, bench, intervals=intervals)
-    if only is not None:
-        queries = frame.of_kind(measured.questions, only)
-        figures = {each["id"]: each for each in document["per_query"]}
-        document |= {"per_query": [figures[i] for i in queries["id"]]}
-        text = (
-            f"No query is among the {only}.\n" if queries.empty else results.questions_text(queries)
-        )
+            document, text = shown(measured, bench)
     output.emit(document if as_json else text)
 
 
@@ -181,9 +160,7 @@ def head(run: Run) -> dict[str, Any]:
     }
 
 
-def shown(
-    measured: MeasuredRun, bench: Workbench, *, intervals: bool = False
-) -> tuple[dict[str, Any], str]:
+def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
     from ragfilter.cli import results
     from ragfilter.evaluate import frame, wording
@@ -212,7 +189,7 @@ def shown(
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"
     if rows.empty:
         return document, text
-    text += results.rows_text(rows, bench.prices, intervals=intervals)
+    text += results.rows_text(rows, bench.prices)
     text += f"{unmeasured([*rows['variant']])}\n\n"
     text += "What each layer contributes, with the 95% interval\n"
     text += f"{results.layers_text(measured.gains)}{frame.ABOUT_LAYERS}\n"

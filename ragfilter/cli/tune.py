@@ -138,9 +138,7 @@ def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | 
         wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
         *wording.notes(tuning),
         "\n"
-        + "\n".join(
-            f"{path} = {wording.shown(path, value)}" for path, value in changed.items()
-        )
+        + "\n".join(f"{path} = {wording.shown(path, value)}" for path, value in changed.items())
         if changed
         else wording.UNCHANGED,
         wording.fixed_k(tuned.settings),

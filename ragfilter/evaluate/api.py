@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate import wording
 from ragfilter.evaluate import tune as tuning
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.evaluation import Evaluation, score
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, missing

@@ -27,11 +27,17 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
 from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.strategies.calibrated import SCORED, Floats, features, probabilities
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import cut, cut_of
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.calibrated import SHARES, labels_for
+from ragfilter.layers.strategies.calibrated import (
+    SCORED,
+    SHARES,
+    Floats,
+    features,
+    labels_for,
+    probabilities,
+)
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.report.summary import NO_BUDGET

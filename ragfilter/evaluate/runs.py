@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.evaluate import frame, gate, query_sets, wording
-from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
 from ragfilter.evaluate.frame import Paired, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
 from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
@@ -192,7 +192,7 @@ class ComparedRuns:
             means = {each: self.mean(each, side) for each in wording.LABELLED}
             sentences = *self.since[place], self.in_sample[place], wording.unlabelled_of(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
-        if self.paired.gain.ends and self.paired.queries < wording.FEW_QUERIES:
+        if self.paired.gain.ends and self.paired.queries < FEW_QUERIES:
             labelled = counted(self.paired.queries, "labelled question")
             notes.append(f"Only {labelled}, so the interval is wide.")
         return notes

@@ -23,9 +23,9 @@ import numpy as np
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
+    FEW_QUERIES,
     MIN_QUERIES,
     Choice,
     Interval,

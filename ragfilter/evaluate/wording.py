@@ -1,5 +1,5 @@
-"""Figures, their caveats and what tuning found, in words: the same on the page, in reports and on the
-command line. Pure."""
+"""Figures, their caveats and what tuning found, in words: the same on the page, in reports and on
+the command line. Pure."""
 
 from __future__ import annotations
 

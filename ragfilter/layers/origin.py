@@ -7,8 +7,8 @@ the labels that chose the settings are marked. docs/design.md#tune.
 from __future__ import annotations
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Pool
 from ragfilter.settings.learned import Origin, TunedOn

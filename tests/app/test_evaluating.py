@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.ingest import demo
 from ragfilter.model import User
 from ragfilter.ui.session import resources

@@ -14,8 +14,8 @@ from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
 from ragfilter.evaluate.wording import changed, notes
-from ragfilter.layers.strategies.calibrated import SCORED
 from ragfilter.layers.origin import seen_labels
+from ragfilter.layers.strategies.calibrated import SCORED
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load

@@ -15,8 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
-from ragfilter.layers.strategies.calibrated import probabilities
-from ragfilter.layers.strategies.calibrated import expected_f
+from ragfilter.layers.strategies.calibrated import expected_f, probabilities
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
 from ragfilter.report.summary import summary
 from ragfilter.settings.config import load, to_toml

@@ -218,8 +218,7 @@ def _more(tuning: Tuning) -> None:
         for note in (
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
             f"{tuning.candidates} candidates.",
-            f"{wording.verdict(tuning)}: "
-            f"{wording.gain_in(target, tuning.tuned.gain.of)}.",
+            f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain.of)}.",
             wording.fixed_k(tuning.tuned.settings),
             wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
             *(
