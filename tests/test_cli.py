@@ -75,7 +75,8 @@ COMMANDS = [
     "", "app", "cache", "collections", "collections close", "collections delete",
     "collections export", "collections open", "collections rename", "cut", "index", "labels",
     "labels export", "labels import", "labels list", "labels mark",
-    "labels next", "labels preferences", "labels propose", "labels undo", "mcp", "profiles", "query", "serve", "settings", "token", "tune",
+    "labels next", "labels preferences", "labels propose", "labels undo",
+    "mcp", "profiles", "query", "serve", "settings", "token", "tune",
     "workspace copy",
 ]  # fmt: skip
 

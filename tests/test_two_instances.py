@@ -152,7 +152,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
         there.close()
     monkeypatch.setenv("RAGFILTER_WORKSPACE", address)
     assert main(["query", "owl", "--config", "strict"]) == 2
-    assert "strict.toml, line 3" in capsys.readouterr().err
+    assert "strict.toml" in capsys.readouterr().err
     assert main(["cache", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["entries"] == 1
     saved.delete(files, "strict")

@@ -148,7 +148,12 @@ def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | 
 
 
 def _gain(gain: Gain) -> dict[str, Any]:
-    return {"f1": gain.f1, "f2": gain.f2, "mean": gain.of.mean, "ci": gain.of.ends}
+    return {
+        "f1": gain.each["f1"].mean,
+        "f2": gain.each["f2"].mean,
+        "mean": gain.of.mean,
+        "ci": gain.of.ends,
+    }
 
 
 def _figures(means: TunedMeans) -> dict[str, Any]:
@@ -198,8 +203,6 @@ def fit_reranker(
         return
     lines = [
         f"{reranker.name}: {made.hits} hits of {made.queries} queries, {made.relevant} relevant",
-        f"log-loss {made.loss:.3f} on queries that it was not fitted on, {made.base:.3f} for the "
-        "mere share",
         *(f"{path} = {value:g}" for path, value in values.items()),
         "" if out is None else f"Written to {out}; use it with --config {out}.",
     ]

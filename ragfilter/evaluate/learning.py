@@ -5,8 +5,7 @@ given queries chooses between them. It also chooses the layers before the cutoff
 are taken in their order or the likeliest first. docs/design.md#calibrated.
 
 A reranker's scores of any range get a logistic map to 0..1, the share of relevant chunks among
-those with that score. How well it works is told on queries that it was not fitted on.
-docs/tuning.md.
+those with that score. docs/tuning.md.
 """
 
 from __future__ import annotations
@@ -400,16 +399,13 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
 
 @dataclass(frozen=True, slots=True)
 class RerankFit:
-    """The map, and its log-loss on every other query, fitted on the rest; `base` is the log-loss of
-    the mere share of relevant chunks."""
+    """The map, and what it was fitted on."""
 
     slope: float
     offset: float
     queries: int
     hits: int
     relevant: int
-    loss: float
-    base: float
 
 
 def fit_reranker(
@@ -436,9 +432,8 @@ def fit_reranker(
             f"Fitting needs at least {MIN_LABELLED} labelled queries.", remedy="Label more."
         )
     slope, offset = _fit(scored)
-    ours, base = _loss(scored[1::2], *_fit(scored[::2])), _loss(scored[1::2], 0.0, None)
     every = np.concatenate([each for _, each in scored])
-    return RerankFit(slope, offset, len(scored), len(every), int(every.sum()), ours, base)
+    return RerankFit(slope, offset, len(scored), len(every), int(every.sum()))
 
 
 def _fit(scored: Sequence[tuple[Floats, Floats]]) -> tuple[float, float]:
@@ -455,15 +450,3 @@ def _fit(scored: Sequence[tuple[Floats, Floats]]) -> tuple[float, float]:
             remedy="Check the model, or use another reranker.",
         )
     return slope, fit["intercept"]
-
-
-def _loss(scored: Sequence[tuple[Floats, Floats]], slope: float, offset: float | None) -> float:
-    """The mean log-loss; without an offset, of the share of relevant hits."""
-    with extra("eval"):
-        from sklearn.metrics import log_loss
-
-    scores, right = map(np.concatenate, zip(*scored, strict=True))
-    chances = np.full(len(right), right.mean())
-    if offset is not None:
-        chances = 1 / (1 + np.exp(-(slope * scores + offset)))
-    return float(log_loss(right, chances, labels=[0, 1]))

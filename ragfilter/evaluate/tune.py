@@ -195,8 +195,6 @@ class Gain:
     """How much better one result is than another, per query. `of` is the gain in the measure being
     tuned; positive is better. `each` are the differences in the figures that `Target` may use."""
 
-    f1: float
-    f2: float
     of: Interval
     each: Mapping[str, Interval] = field(default_factory=dict)
 
@@ -355,8 +353,7 @@ def tune(
 
     def gain(one: Tables, other: Tables) -> Gain:
         of = interval(target.better(one[target.figure], other[target.figure]))
-        each = {name: interval(one[name] - other[name]) for name in CHOSEN_BY}
-        return Gain(each["f1"].mean, each["f2"].mean, of, each)
+        return Gain(of, {name: interval(one[name] - other[name]) for name in CHOSEN_BY})
 
     ends = list(accumulate(map(len, tried_by_strategy.values()), initial=1))
     groups = {

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve
 from ragfilter.report import ChunkRow
-from ragfilter.report.rows import Contrast, Pairing, reason
+from ragfilter.report.rows import Pairing, reason
 from ragfilter.text.titles import telling_titles
 
 WIDTH = 680
@@ -45,21 +43,6 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
-    """Many small marks: rings, or crosses, which differ in print without colour."""
-
-    css: str
-    points: tuple[At, ...]
-    crosses: bool = False
-
-    @property
-    def path(self) -> str:
-        """The `d` attribute of an SVG path."""
-        sign = "m-2-2l4 4m-4 0l4-4" if self.crosses else "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0"
-        return "".join(f"M{x:g} {y:g}{sign}" for x, y in self.points)
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
     """The content of an SVG of `width` × `height`. `about` describes it in words."""
 
@@ -68,7 +51,6 @@ class Drawing:
     points: tuple[Point, ...] = ()
     lines: tuple[Line, ...] = ()
     texts: tuple[Point, ...] = ()
-    clouds: tuple[Cloud, ...] = ()
     width: int = WIDTH
 
 
@@ -141,15 +123,15 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     return Drawing(frame.height, about, tuple(points), (band, *lines), tuple(texts))
 
 
-def lists(contrast: Contrast) -> Drawing:
+def lists(pairings: Sequence[Pairing]) -> Drawing:
     """The two ranked lists, joined if both keep a chunk. From each other chunk, a stub leads to the
     colour of the layer that dropped it on the other side."""
     left, right = 0.44 * WIDTH, 0.56 * WIDTH
     texts = [Point(left, 12, "middle strong", label="A"),
              Point(right, 12, "middle strong", label="B")]  # fmt: skip
     points, lines = [], []
-    titles = telling_titles([each.title for each in contrast.pairings], TITLE)
-    for each, title in zip(contrast.pairings, titles, strict=True):
+    titles = telling_titles([each.title for each in pairings], TITLE)
+    for each, title in zip(pairings, titles, strict=True):
         a, b = _place(each.a), _place(each.b)
         if a and b:
             lines.append(Line("kept", ((left, _row(a)), (right, _row(b)))))
@@ -163,8 +145,8 @@ def lists(contrast: Contrast) -> Drawing:
             if each.keeper != "both" and other is not None:
                 lines.append(Line("fixed", ((x, y), (x + STUB * way, y))))
                 points.append(Point(x + STUB * way, y, _css(other), _told(each)))
-    longest = max((max(_place(e.a), _place(e.b)) for e in contrast.pairings), default=0)
-    about = f"The two ranked lists; {len(contrast.only('both'))} chunks are in both."
+    longest = max((max(_place(e.a), _place(e.b)) for e in pairings), default=0)
+    about = f"The two ranked lists; {len([each for each in pairings if each.keeper == 'both'])} chunks are in both."
     return Drawing(_row(longest) + 12, about, tuple(points), tuple(lines), tuple(texts))
 
 
@@ -213,43 +195,6 @@ def tradeoff(
             texts.append(Point(x + 9, y + 4, f"start{bold}", label=name))
     about = "Precision against recall of every row."
     return Drawing(frame.height, about, tuple(points), tuple(lines), tuple(texts))
-
-
-def counts(questions: Sequence[int]) -> Drawing:
-    """How many questions keep 0, 1, 2 … chunks."""
-    most, last = max(questions), len(questions) - 1
-    frame = Axes((-0.5, last + 0.5), (0, most), 180)
-    lines, texts = frame.grid(sorted({0, most // 2, most}), "g", "questions")
-    lines += [frame.box("bar kept", (n - 0.4, n + 0.4), (0, many))
-              for n, many in enumerate(questions) if many]  # fmt: skip
-    texts += frame.under(range(0, last + 1, ceil(last / 15) or 1), "chunks kept")
-    return Drawing(frame.height, "How many questions keep how many chunks.", (), tuple(lines),
-                   tuple(texts))  # fmt: skip
-
-
-def distances(curves: Sequence[Curve], threshold: float | None) -> Drawing:
-    """The distances of every question's first hits, one curve per question, with labelled chunks
-    marked, and a line across at `threshold`."""
-    every = [each.distances[:SHOWN_RANKS] for each in curves if each.distances]
-    if not every:
-        return Drawing(0, "")
-    low, high = min(each[0] for each in every), max(each[-1] for each in every)
-    frame = Axes((1, max(map(len, every))), (low, high), 330)
-    lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
-    lines += [frame.line("faint", list(enumerate(each, start=1))) for each in every]
-    if threshold is not None and low <= threshold <= high:
-        lines.append(frame.line("limit", [(frame.xs[0], threshold), (frame.xs[1], threshold)]))
-    texts += frame.under([1, *range(5, int(frame.xs[1]) + 1, 5)], "rank, nearest first")
-    clouds = tuple(
-        Cloud(
-            "kept" if relevant else "lost",
-            tuple(frame.at(*place) for each in curves for place in each.labelled(relevant)),
-            crosses=not relevant,
-        )
-        for relevant in (False, True)
-    )
-    about = f"The distance curves of {len(every)} questions, with the labelled chunks marked."
-    return Drawing(frame.height, about, (), tuple(lines), tuple(texts), clouds)
 
 
 def gains(values: Sequence[float]) -> Drawing:

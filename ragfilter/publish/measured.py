@@ -36,7 +36,6 @@ def of_run(
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
-    best = prefixes.best_distance(curves)
     ends = {row["variant"]: {name: interval_of(row, name) for name in LABELS} for row in rows}
     return render(
         "run.html",
@@ -54,9 +53,6 @@ def of_run(
             [row["variant"] for row in rows if row["group"] in ("settings", "plain", "oracle")],
             CURRENT,
         ),
-        counts=drawing.counts(frame.kept_counts(measured.records)),
-        distances=drawing.distances(curves, best.distance if best else None),
-        threshold=wording.best_distance(best) if best else "",
         rows=rows,
         ends=ends,
         labels=LABELS,

@@ -122,6 +122,7 @@ def _environment() -> Environment:
 
 
 MAX_DROPPED = 30
+KEEPERS = {"Only A keeps": "a", "Both keep": "both", "Only B keeps": "b"}
 QUOTED = "quoted from the chunks, without an LLM"
 
 
@@ -224,8 +225,8 @@ def of_two(
                for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
         lists=drawing.lists(contrasted),
-        groups=[("Only A keeps", contrasted.only("a")), ("Both keep", contrasted.only("both")),
-                ("Only B keeps", contrasted.only("b"))],
+        groups=[(title, [each for each in contrasted if each.keeper == keeper])
+                for title, keeper in KEEPERS.items()],
         answers=answers,
         settings=[(f"{label} ({letter}.toml)", each.settings, each.profile)
                   for letter, label, each in zip("ab", labels, names, strict=True)],

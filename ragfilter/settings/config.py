@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -45,8 +44,6 @@ SEED_VARIABLES: Mapping[str, str] = {
 
 FROM_ENVIRONMENT = "environment variable"
 """How the origin of a value from an environment variable begins."""
-_HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
-_KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
 _WORD = re.compile(r"\w+")
 ALIKE = 0.82
 """How alike (0..1, difflib's ratio) a name must be to be suggested."""
@@ -55,19 +52,10 @@ TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Values from one place: `origin` in words, dotted path → value as it was written.
-
-    `lines`: dotted path or section → 1-based line, where the place is a file.
-    """
+    """Values from one place: `origin` in words, dotted path → value as it was written."""
 
     origin: str
     values: Mapping[str, Any]
-    lines: Mapping[str, int] = dataclass_field(default_factory=dict)
-
-    def origin_of(self, path: str) -> str:
-        """The origin of one value, with its line where that is known."""
-        line = self.lines.get(path) or self.lines.get(path.partition(".")[0])
-        return f"{self.origin}, line {line}" if line else self.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +110,8 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
     origins: dict[str, str] = {}
     for place in given:
         for path, value in place.values.items():
-            origins[path] = place.origin_of(path)
-            values[path] = _checked(path, value, origins[path])
+            origins[path] = place.origin
+            values[path] = _checked(path, value, place.origin)
     try:
         return Settings().with_values(values), origins
     except ValidationError as error:
@@ -147,8 +135,7 @@ def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
 
 def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
     try:
-        text = read()
-        tree = parse_tree(text, path)
+        tree = parse_tree(read(), path)
     except InputError as error:
         # What is wrong with the file is wrong with the settings.
         raise SettingsError(error.message, remedy=error.remedy) from None
@@ -156,38 +143,16 @@ def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
     if named is not None and not isinstance(named, str):
         raise SettingsError(f"{path}: profile must be a string.", remedy='Write profile = "full".')
     values: dict[str, Any] = {}
-    given = Given(path, values, _lines(text))
     for section, body in tree.items():
         if isinstance(body, list) and section in Settings.model_fields:
             raise SettingsError(
-                f"[[{section}]] (from {given.origin_of(section)}) is a list of sections.",
+                f"[[{section}]] (from {path}) is a list of sections.",
                 remedy=f"Write [{section}], once.",
             )
         if not isinstance(body, dict):
-            raise _unknown(section, given.origin_of(section))
+            raise _unknown(section, path)
         values |= {f"{section}.{name}": value for name, value in body.items()}
-    return given, named
-
-
-def _lines(text: str) -> dict[str, int]:
-    """Where a valid settings file sets what: dotted path or section → 1-based line.
-
-    Only for messages: a text over several lines that itself looks like a setting could mislead it.
-    """
-    section, places = "", dict[str, int]()
-    for number, line in enumerate(text.split("\n"), start=1):
-        header, key = _HEADER.match(line), _KEY.match(line)
-        if header:
-            section = _bare(header[1])
-            places.setdefault(section, number)
-        elif key:
-            path = _bare(key[1])
-            places.setdefault(f"{section}.{path}" if section else path, number)
-    return places
-
-
-def _bare(key: str) -> str:
-    return ".".join(part.strip(" \t\"'") for part in key.split("."))
+    return Given(path, values), named
 
 
 def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given]:

@@ -32,7 +32,7 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     page.run()
     assert page.changes == {"retrieval.k": 9}
     assert len(page.errors) == 1
-    assert "bad.toml, line 3" in page.errors[0].replace("\\", "")
+    assert "bad.toml" in page.errors[0].replace("\\", "")
     page.press("undo")
     assert page.changes == {"cutoff.max_results": 7}
     # A file that names no profile changes the current one.
