@@ -55,7 +55,7 @@ BIG = "9" * 20
         "index demo --rebuild", "index --rebuild -c small --reset",
         "index --rebuild -c small --no-headings", "index --rebuild -c small --column a=b",
         "index demo.jsonl", "index --collection x-y",
-        "query x --why id --answer", "query x --why id --all", "query x --references", "query",
+        "query x --references", "query",
         "query x --colection y", "query x --profile best", "query x --set cutoff.gap",
         "query x --set cutoff.gap_treshold=1", "query x -k 0", "query x --gap-threshold wide",
         "query x --config /nowhere.toml", "query x --level high", "query x --level -1",

@@ -148,12 +148,8 @@ def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | 
 
 
 def _gain(gain: Gain) -> dict[str, Any]:
-    return {
-        "f1": gain.each["f1"].mean,
-        "f2": gain.each["f2"].mean,
-        "mean": gain.of.mean,
-        "ci": gain.of.ends,
-    }
+    means = {name: gain.each[name].mean for name in ("f1", "f2")}
+    return means | {"mean": gain.of.mean, "ci": gain.of.ends}
 
 
 def _figures(means: TunedMeans) -> dict[str, Any]:

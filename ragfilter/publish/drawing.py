@@ -146,7 +146,8 @@ def lists(pairings: Sequence[Pairing]) -> Drawing:
                 lines.append(Line("fixed", ((x, y), (x + STUB * way, y))))
                 points.append(Point(x + STUB * way, y, _css(other), _told(each)))
     longest = max((max(_place(e.a), _place(e.b)) for e in pairings), default=0)
-    about = f"The two ranked lists; {len([each for each in pairings if each.keeper == 'both'])} chunks are in both."
+    both = sum(each.keeper == "both" for each in pairings)
+    about = f"The two ranked lists; {both} chunks are in both."
     return Drawing(_row(longest) + 12, about, tuple(points), tuple(lines), tuple(texts))
 
 
