@@ -78,7 +78,9 @@ class QueryOptions:
 
         assert self.queries is not None
         chosen = {"only": self.only or (), "leave_out": self.leave_out or ()}
-        if llm or not query_sets.in_files(collection, self.queries, self.qrels):
+        # The set of a demo's own collection also includes people's labels.
+        own = self.qrels is None and self.queries == collection
+        if llm or own or not query_sets.are_files(self.queries, self.qrels):
             if book is None:
                 return None
             labels = query_sets.load(book, collection, self.queries, llm=llm, bare=bare)

@@ -154,12 +154,6 @@ def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     return by_id
 
 
-def in_files(collection: str, queries: str, qrels: str | None) -> bool:
-    """Whether these labelled queries are read from files or a demo, without the workspace. The set
-    of a demo's own collection also includes people's labels."""
-    return are_files(queries, qrels) and (qrels is not None or queries != collection)
-
-
 def load(
     book: LabelBook, collection: str, name: str, *, llm: bool = False, bare: bool = False
 ) -> Labels:

@@ -8,11 +8,14 @@ from typing import Any
 
 from ragfilter.answer.context import sent
 from ragfilter.engine.replay import unfiltered
-from ragfilter.model import CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
+from ragfilter.model import CutoffDetail, Decision, PoolResult, Rounds, Widening
 from ragfilter.report.rows import COLUMNS, rows, seen
 from ragfilter.report.rows import references as refs_of
 from ragfilter.report.summary import in_prompt, max_security_level
 from ragfilter.report.verdicts import judge_document
+
+LAYER = ("layer", "enabled", "n_in", "n_out", "ms", "note")
+ROUND = ("retrieved", "excluded", "kept")
 
 
 def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
@@ -28,6 +31,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     highest = max_security_level(result)
     result = seen(result)
     plain = unfiltered(result.pool, result.settings, result.user)
+    rounds, widths = result.trace("query_must").detail, result.trace("quality").detail
     return {
         "query": result.query,
         "collection": result.pool.collection,
@@ -40,10 +44,18 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
         "count": len(result.kept),
         "kept": [hit.id for hit in result.kept],
         "hits": _hits(result, references),
-        "layers": [_layer_document(trace) for trace in result.traces],
+        "layers": [
+            {name: getattr(each, name) for name in LAYER} | {"ms": round(each.ms, 3)}
+            for each in result.traces
+        ],
         "cutoff": _cutoff_document(result),
-        "rounds": _rounds_document(result),
-        "widening": _widening_document(result),
+        "rounds": [
+            {"round": each.number} | {name: len(getattr(each, name)) for name in ROUND}
+            for each in (rounds.rounds if isinstance(rounds, Rounds) else ())
+        ],
+        "widening": [asdict(tried) for tried in widths.widths]
+        if isinstance(widths, Widening)
+        else [],
         "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
         "judge": judge_document(result),
         "context_tokens": in_prompt(result.kept, result.settings)[1],
@@ -51,7 +63,9 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
         "unfiltered_tokens": in_prompt(plain, result.settings)[1],
         "retrieved": result.retrieved,
         "hidden": None,
-        "entities": _entity_names(result),
+        "entities": [e.name for e in result.pool.entities]
+        if result.settings.entities.enabled
+        else [],
         "needs": [
             {"kind": need.kind, "layer": need.layer, "chunks": len(need.chunk_ids), "why": need.why}
             for need in result.needs
@@ -88,11 +102,6 @@ def _decision(decision: Decision) -> dict[str, Any]:
     return decision._asdict() | {"value": None if value is None or isnan(value) else value}
 
 
-def _layer_document(trace: LayerTrace) -> dict[str, Any]:
-    names = ("layer", "enabled", "n_in", "n_out", "ms", "note")
-    return {name: getattr(trace, name) for name in names} | {"ms": round(trace.ms, 3)}
-
-
 def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
     detail = result.trace("cutoff").detail
     if not isinstance(detail, CutoffDetail):
@@ -102,23 +111,3 @@ def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
     return {name: getattr(cut, name) for name in names} | {
         "values": detail.value_name, "gaps": sizes,
     }  # fmt: skip
-
-
-def _rounds_document(result: PoolResult) -> list[dict[str, int]]:
-    detail = result.trace("query_must").detail
-    if not isinstance(detail, Rounds):
-        return []
-    names = ("retrieved", "excluded", "kept")
-    return [
-        {"round": each.number} | {name: len(getattr(each, name)) for name in names}
-        for each in detail.rounds
-    ]
-
-
-def _widening_document(result: PoolResult) -> list[dict[str, Any]]:
-    detail = result.trace("quality").detail
-    return [asdict(tried) for tried in detail.widths] if isinstance(detail, Widening) else []
-
-
-def _entity_names(result: PoolResult) -> list[str]:
-    return [e.name for e in result.pool.entities] if result.settings.entities.enabled else []

@@ -181,12 +181,9 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
         if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
             continue
         if name not in known:
-            # All begin alike; what is alike counts only behind that.
-            ends = [other.removeprefix(PREFIX) for other in (*known, *sorted(others))]
-            hint = _suggestion(name.removeprefix(PREFIX), ends, PREFIX)
             raise SettingsError(
                 f"The environment variable {name} names no setting.",
-                remedy=f"{hint} Or unset it.",
+                remedy="Correct or unset it.",
                 action="settings",
             )
         sources.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
@@ -293,14 +290,10 @@ def _unknown(path: str, origin: str) -> SettingsError:
     return SettingsError(message, remedy=hint, action="settings")
 
 
-def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
+def _suggestion(word: str, known: Sequence[str]) -> str:
     """What was probably meant: a slip of `word`, or the only one that begins or ends like it."""
     similar = get_close_matches(word, known, n=1, cutoff=ALIKE)
     if not similar:
         end = f".{word.rpartition('.')[2]}"
         similar = [name for name in known if name.startswith(word) or name.endswith(end)]
-    return (
-        f"Did you mean {before}{similar[0]}?"
-        if len(similar) == 1
-        else "See the settings reference."
-    )
+    return f"Did you mean {similar[0]}?" if len(similar) == 1 else "See the settings reference."
