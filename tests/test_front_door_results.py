@@ -87,6 +87,7 @@ def test_every_function_of_the_front_door_returns_what_prints_in_one_line(tmp_pa
     demo = Path(ingest.__file__).parent / "demo"
     with rf.open_workspace(tmp_path) as ws:
         made = {
+            "carry_over": rf.carry_over(results, rf.Settings()),
             "cut": rf.cut([i / 100 for i in range(200)], max_results=200),
             "measure": rf.measure(results, qrels),
             "open_workspace": ws,

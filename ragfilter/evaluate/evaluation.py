@@ -37,7 +37,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_v
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.measure import QueryRecord, count
 from ragfilter.evaluate.query_files import read
-from ragfilter.evaluate.recalibrate import start
+from ragfilter.evaluate.recalibrate import carried, start
 from ragfilter.evaluate.tune import Tuning, gathering
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, PoolResult, Status, User, undecided
@@ -302,6 +302,16 @@ def recalibrate(
         pools, labels.qrels, start(old, profile), one.user, target=read_target(measure),
         folds=folds, rerank=rerank, replaces=old, provenance=Provenance.of(labels),
     )  # fmt: skip
+
+
+def carry_over(results: Mapping[str, PoolResult], old: Settings) -> Settings:
+    """The settings in use for another model or space without labels: each tuned threshold is
+    carried over to the value that the same share of the distances of these results is below. That
+    is a guess, and the record of the settings says so; what labels did not choose stays. Raises
+    InputError without results."""
+    if not results:
+        raise InputError("There are no results.", remedy="Pass results of recorded questions.")
+    return carried(old, [result.pool for result in results.values()])
 
 
 def _tunable(

@@ -454,6 +454,7 @@ def recorded(
         date=provenance.date,
         quantiles=quantiles(settings, pools),
         strategy=cutoff.strategy if cutoff.enabled else "",
+        score=cutoff.score,
         values={path: settings.get(path) for path in (own if paths is None else paths)},
         values_only=values_only,
     )
