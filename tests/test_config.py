@@ -24,7 +24,7 @@ def test_later_places_win(tmp_path: Path) -> None:
     assert config.settings.cutoff.gap_threshold == 0.2
     assert config.settings.cutoff.max_results == 8
     assert config.settings.quality.min_top_k == 4
-    assert config.origins["cutoff.gap_threshold"] == f"{file}, line 3"
+    assert config.origins["cutoff.gap_threshold"] == str(file)
     assert config.origins["cutoff.max_results"] == "-k"
     assert config.origins["quality.min_top_k"] == "environment variable MIN_TOP_K"
 
