@@ -8,7 +8,6 @@ from scipy.stats import sem, t
 
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import (
-    Interval,
     Target,
     assign_folds,
     choose,
@@ -89,13 +88,6 @@ def test_an_interval_goes_farther_where_the_tail_is() -> None:
     assert last > high + 0.1
     turned = interval(-values).ends or (0.0, 0.0)
     assert turned == pytest.approx((-last, -first))
-
-
-def test_an_interval_is_told_in_another_unit() -> None:
-    made = Interval(0.5, (0.2, 0.9))
-    assert made.mapped(lambda value: 2 * value) == Interval(1.0, (0.4, 1.8))
-    assert made.mapped(lambda value: -value) == Interval(-0.5, (-0.9, -0.2))
-    assert Interval(0.5, None).mapped(lambda value: -value) == Interval(-0.5, None)
 
 
 def test_no_end_is_where_no_figure_can_be() -> None:

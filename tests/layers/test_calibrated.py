@@ -226,7 +226,7 @@ def test_without_anything_learned_there_is_a_remedy() -> None:
 def test_what_is_no_calibration_is_refused_in_one_line(text: str, tmp_path: Any) -> None:
     file = tmp_path / "tuned.toml"
     file.write_text(f"[cutoff]\ncalibration = '{text}'\n", "utf-8")
-    with pytest.raises(SettingsError, match=r"^cutoff.calibration \(from .*line 2\): "):
+    with pytest.raises(SettingsError, match=r"^cutoff.calibration \(from .*tuned.toml\): "):
         load(file=file, environ={})
 
 

@@ -96,20 +96,6 @@ def test_the_seeds_examples(
     assert made.limit == pytest.approx(limit)
 
 
-def test_fixed_against_adaptive_on_the_owlbears() -> None:
-    relevant = {1, 2}
-
-    def scores(kept: int) -> tuple[float, float, float]:
-        found = len(relevant & set(range(1, kept + 1)))
-        precision, recall = found / kept, found / len(relevant)
-        return precision, recall, 2 * precision * recall / (precision + recall)
-
-    fixed = cut(OWLBEARS, Cutoff(strategy="fixed", max_results=5))
-    adaptive = cut(OWLBEARS, Cutoff(max_results=5))
-    assert scores(fixed.kept) == pytest.approx((0.4, 1.0, 4 / 7))
-    assert scores(adaptive.kept) == (1.0, 1.0, 1.0)
-
-
 def test_the_troll_query_names_every_gap() -> None:
     made = cut(GIANT_TROLL, Cutoff())
     assert [round(gap.size, 4) for gap in made.gaps] == [0.05, 0.0043, 0.1407, 0.0071]
