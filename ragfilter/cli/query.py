@@ -142,9 +142,14 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     dropped = [row for row in listed if not row.kept]
     shown = listed if every else listed[: len(result.kept) + SHOWN]
     hidden = len(listed) - len(shown)
+    layers = [
+        (each.name, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), each.line)
+        for each in view.layers
+        if each.enabled
+    ]
     parts = [
         f"{result.query}\n{_figures(result, view, profile)}\n",
-        _layer_table(view),
+        output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),
         f"{result.message}\n" if result.message else "",
         _hit_table(shown) if shown else "",
@@ -163,15 +168,6 @@ def _figures(result: PoolResult, view: Summary, profile: str) -> str:
         f"({first(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, {result.pool.space}, profile {profile}"
     )
-
-
-def _layer_table(view: Summary) -> str:
-    lines = [
-        (each.name, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), each.line)
-        for each in view.layers
-        if each.enabled
-    ]
-    return output.table(("layer", "hits", "time", "what it did"), lines)
 
 
 def _hit_table(listed: Sequence[ChunkRow]) -> str:

@@ -353,8 +353,10 @@ def learn_by_fold(
 
     by_fold = {int(fold): learned(np.flatnonzero(folds != fold)) for fold in np.unique(folds)}
     outcomes = [
-        sweep({i: pool}, qrels, _ways(by_fold[int(fold)].settings), user)
+        # For the target, and to fill the context budget.
+        sweep({i: pool}, qrels, [own, own.with_values({"cutoff.target": "budget"})], user)
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
+        for own in (by_fold[int(fold)].settings,)
     ]
     figures, budget = (
         {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in SET_FIGURES}
@@ -367,11 +369,6 @@ def learn_by_fold(
         budget=budget,
         dial=_dial(examples, by_fold, folds),
     )
-
-
-def _ways(learned: Settings) -> tuple[Settings, Settings]:
-    """What was learned, for the target and to fill the context budget."""
-    return learned, learned.with_values({"cutoff.target": "budget"})
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
@@ -418,35 +415,28 @@ def fit_reranker(
 ) -> RerankFit:
     """Fit the scores of the first `depth` hits of each pool. Raises InputError for too few labels,
     or if the scores do not rise with relevance, and ModelError."""
-    scored: list[tuple[Floats, Floats]] = []
+    scores, labels = list[float](), list[float]()
     for done, (query_id, pool) in enumerate(pools.items(), start=1):
         relevant = relevant_of(qrels[query_id])
         hits = [hit for hit in pool.hits if hit.found_by == "query"][:depth]
-        scores = list(reranker.score(pool.query, [hit.chunk.passage for hit in hits]))
-        right = [float(hit.id in relevant) for hit in hits]
-        scored.append((np.array(scores, dtype=np.float64), np.array(right)))
+        scores += reranker.score(pool.query, [hit.chunk.passage for hit in hits])
+        labels += [float(hit.id in relevant) for hit in hits]
         if progress is not None:
             progress(done, len(pools))
-    if len(scored) < MIN_LABELLED:
+    if len(pools) < MIN_LABELLED:
         raise InputError(
             f"Fitting needs at least {MIN_LABELLED} labelled queries.", remedy="Label more."
         )
-    slope, offset = _fit(scored)
-    every = np.concatenate([each for _, each in scored])
-    return RerankFit(slope, offset, len(scored), len(every), int(every.sum()))
-
-
-def _fit(scored: Sequence[tuple[Floats, Floats]]) -> tuple[float, float]:
-    scores, right = map(np.concatenate, zip(*scored, strict=True))
+    right = np.array(labels)
     if not 0 < right.sum() < len(right):
         raise InputError(
             "Fitting needs both relevant and irrelevant hits.", remedy="Label more queries."
         )
-    fit = _logistic(scores[:, None], right, ["score"])
+    fit = _logistic(np.array(scores)[:, None], right, ["score"])
     slope: float = fit["weights"].get("score", 0.0)
     if slope <= 0:
         raise InputError(
             "The reranker's scores do not rise with relevance.",
             remedy="Check the model, or use another reranker.",
         )
-    return slope, fit["intercept"]
+    return RerankFit(slope, fit["intercept"], len(pools), len(right), int(right.sum()))

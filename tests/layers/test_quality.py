@@ -32,24 +32,13 @@ def run(
         Hit(Chunk(f"c{i}"), 2 * (1 - s), i, rerank_score=scores[i - 1] if scores else None)
         for i, s in enumerate(similarities, start=1)
     )
-    pool = Pool(
-        "q",
-        "c",
-        "l2",
-        hits,
-        failures=(Failure(quality.reranker_key(settings.quality), failure),) if failure else (),
-        reranker=quality.reranker_key(settings.quality) if scores or failure else "",
-    )
-    return quality.apply(
-        hits,
-        LayerInput(
-            settings,
-            pool,
-            rule_book(()).scan("q"),
-            PUBLIC,
-            dict.fromkeys(pinned, "named in the comparison"),
-        ),
-    )
+    key = quality.reranker_key(settings.quality)
+    failures = (Failure(key, failure),) if failure else ()
+    reranker = key if scores or failure else ""
+    pool = Pool("q", "c", "l2", hits, failures=failures, reranker=reranker)
+    pins = dict.fromkeys(pinned, "named in the comparison")
+    inputs = LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC, pins)
+    return quality.apply(hits, inputs)
 
 
 def ids(step: LayerOutput) -> list[str]:
