@@ -37,8 +37,7 @@ from ragfilter.protocols import Progress, Vectors
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 DIMENSION, LATENT = 384, 24

@@ -21,7 +21,7 @@ import numpy as np
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
-from ragfilter.stores.chroma import collection as chroma
+from ragfilter.stores.chroma import store as chroma
 from ragfilter.stores.copies import StoredRow
 from ragfilter.workbench import open_workspace_of, read_deployment
 

@@ -1,5 +1,3 @@
-"""The page Collections of a checkout."""
+from ragfilter import served
 
-from ragfilter.served.pages.collections import draw
-
-draw()
+served.collections()

@@ -1,5 +1,3 @@
-"""The page Compare of a checkout."""
+from ragfilter import served
 
-from ragfilter.served.pages.compare import draw
-
-draw()
+served.compare()

@@ -1,5 +1,3 @@
-"""The page Evaluate of a checkout."""
+from ragfilter import served
 
-from ragfilter.served.pages.evaluate import draw
-
-draw()
+served.evaluate()

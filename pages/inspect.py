@@ -1,5 +1,3 @@
-"""The page Inspect of a checkout."""
+from ragfilter import served
 
-from ragfilter.served.pages.inspect import draw
-
-draw()
+served.inspect()

@@ -1,5 +1,3 @@
-"""The page Rules of a checkout."""
+from ragfilter import served
 
-from ragfilter.served.pages.rules import draw
-
-draw()
+served.rules()

@@ -1,5 +1,3 @@
-"""The page Tune of a checkout."""
+from ragfilter import served
 
-from ragfilter.served.pages.tune import draw
-
-draw()
+served.tune()

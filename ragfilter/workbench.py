@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from ragfilter.models.openai_embedder import OpenAIEmbedder
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
+    from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.chroma.store import Server
     from ragfilter.stores.foreign import Stores
-    from ragfilter.stores.info import CollectionInfo
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.preferences import Preferences
     from ragfilter.stores.qdrant import QdrantPlace
@@ -248,7 +248,7 @@ class Workbench:
     def version_seen(self, name: str, user: User) -> str:
         """The version of a collection as `user` sees it, which no change of a hidden chunk changes.
         Raises StoreError."""
-        from ragfilter.stores.export import version_seen
+        from ragfilter.stores.manage import version_seen
 
         collection = self.collection(name)
         make = partial(version_seen, self.workspace, collection, user)

@@ -47,7 +47,7 @@ import sys
 from killed import PART, Even, records
 from ragfilter.stores import index as indexing
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.workspace import Workspace
 

@@ -29,7 +29,7 @@ from ragfilter.indexing.order import Done
 from ragfilter.models.bundled import bundled_folder
 from ragfilter.rules import edits
 from ragfilter.settings.schema import fields
-from ragfilter.stores.report import IndexReport
+from ragfilter.stores.base import IndexReport
 from ragfilter.stores.workspace import Workspace
 
 CHUNKS: list[dict[str, object]] = [

@@ -53,8 +53,7 @@ from ragfilter.report.reference_tree import Known
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.metadata import admission, can_push
 from ragfilter.ui.session import link

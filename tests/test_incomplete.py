@@ -21,9 +21,9 @@ from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import index as indexing
-from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.base import IndexReport
+from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.index import index, rebuild
-from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace
 
 pytestmark = pytest.mark.slow
@@ -257,8 +257,8 @@ def test_a_lost_index_is_told_and_repaired(
 def test_a_few_chunks_of_a_large_collection_tell_that_its_index_is_lost(
     damaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragfilter.stores.chroma.collection.ALL_CHECKED", 100)
-    monkeypatch.setattr("ragfilter.stores.chroma.collection.SAMPLE", 10)
+    monkeypatch.setattr("ragfilter.stores.chroma.store.ALL_CHECKED", 100)
+    monkeypatch.setattr("ragfilter.stores.chroma.store.SAMPLE", 10)
     with Workspace.open(damaged) as workspace:
         (info,) = workspace.store().collections()
         assert "only 501 of its 1,500 chunks can be found" in info.incomplete

@@ -21,7 +21,7 @@ from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.stores import copies
 from ragfilter.stores import index as indexing
-from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.foreign import Stores
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.workspace import Workspace
@@ -313,7 +313,7 @@ def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
 KILLED = """
 import sys
 import numpy as np
-from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.ingest.records import to_record
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
@@ -454,7 +454,7 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
         name="demo",
         workspace=workspace,
         embedder=FakeEmbedder(),
-        rules=edits,
+        rules=lambda: edits,
     )
     assert rules() == after
     # The copy holds what the source provided.

@@ -11,7 +11,7 @@ from ragfilter.model import ExpandedChunk, Judgement, Outcome
 from ragfilter.report import VerdictRow
 from ragfilter.report.verdicts import Forecast
 from ragfilter.settings.schema import Judge
-from ragfilter.ui.kit import judge_words
+from ragfilter.ui.inspect import judge_panel
 
 FIRST = Forecast(13, 27, "default@1-ab", 1986, 240, None, 5000)
 PRICED = Forecast(13, 27, "default@1-ab", 1986, 240, 0.00044, 5000, usual_ms=1234.0)
@@ -19,38 +19,37 @@ KNOWN = Forecast(1, 0, "default@1-ab", 500, 20, 0.1, 5000, remembered=True)
 
 
 @pytest.mark.parametrize(
-    ("forecast", "again", "short", "said"),
+    ("forecast", "again", "said"),
     [
-        (FIRST, False, False, "Ask the LLM about 13 chunks · ~2,226 tokens · at most 5 s"),
-        (PRICED, False, False,
+        (FIRST, False, "Ask the LLM about 13 chunks · ~2,226 tokens · at most 5 s"),
+        (PRICED, False,
          "Ask the LLM about 13 chunks · ~2,226 tokens · usually 1.2 s · cost 0.0004"),
-        (PRICED, True, True, "Ask the LLM again about 13 chunks · ~2,226 tokens · cost 0.0004"),
-        (KNOWN, False, False, "Use the cached answer for 1 chunk · free"),
+        (PRICED, True,
+         "Ask the LLM again about 13 chunks · ~2,226 tokens · usually 1.2 s · cost 0.0004"),
+        (KNOWN, False, "Use the cached answer for 1 chunk · free"),
     ],
 )  # fmt: skip
-def test_the_button_says_what_it_costs(
-    forecast: Forecast, again: bool, short: bool, said: str
-) -> None:
-    assert judge_words.button(forecast, again=again, short=short) == said
+def test_the_button_says_what_it_costs(forecast: Forecast, again: bool, said: str) -> None:
+    assert judge_panel.button_label(forecast, again=again) == said
 
 
 def test_before_asking(snapshot: SnapshotAssertion) -> None:
-    assert [judge_words.before(each, Judge()) for each in (PRICED, FIRST, KNOWN)] == snapshot
+    assert [judge_panel.before(each, Judge()) for each in (PRICED, FIRST, KNOWN)] == snapshot
 
 
 def test_after_asking(snapshot: SnapshotAssertion) -> None:
     stats = JudgeStats(
         40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27, shortened=12
     )
-    assert judge_words.after(stats, Prices(0.15, 0.6)) == [
+    assert judge_panel.after(stats, Prices(0.15, 0.6)) == [
         ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("Added by references", "13"),
         ("Fallback", "not used"), ("Time", "118.3 ms"), ("Tokens in + out", "1,500 + 130"),
         # (1500 × 0.15 + 130 × 0.6) / 10⁶
         ("Cost", "0.0003"),
     ]  # fmt: skip
-    assert "Cost" not in dict(judge_words.after(stats, None))
-    assert dict(judge_words.after(stats, Prices(0.15, 0.6, "$")))["Cost"] == "$0.0003"
-    assert judge_words.by_whom(stats, Judge()) == snapshot
+    assert "Cost" not in dict(judge_panel.after(stats, None))
+    assert dict(judge_panel.after(stats, Prices(0.15, 0.6, "$")))["Cost"] == "$0.0003"
+    assert judge_panel.by_whom(stats, Judge()) == snapshot
 
 
 JUDGEMENT = Judgement(asked=("a", "b", "odd"), left_out=("c",), unreadable=("odd",))
@@ -75,4 +74,4 @@ JUDGEMENT = Judgement(asked=("a", "b", "odd"), left_out=("c",), unreadable=("odd
 def test_the_verdict_in_a_word(chunk: str, said: str, outcome: Outcome, word: str) -> None:
     by = ExpandedChunk(chunk, "a", "a", 1) if outcome == "expanded" else None
     row = VerdictRow(chunk, chunk, said, outcome, "", by)
-    assert judge_words.verdict(row, JUDGEMENT) == word
+    assert judge_panel.verdict(row, JUDGEMENT) == word

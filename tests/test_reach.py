@@ -21,8 +21,7 @@ from ragfilter.model import Chunk, Hit, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 N = 400

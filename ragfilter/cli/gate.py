@@ -65,7 +65,7 @@ def gate(
     from ragfilter.evaluate import wording
     from ragfilter.evaluate.evaluation import evaluate
     from ragfilter.evaluate.labelled_queries import labels_version
-    from ragfilter.stores.export import content_of
+    from ragfilter.stores.manage import content_of
     from ragfilter.stores.relabel import mapped_share
 
     if watch is not None:

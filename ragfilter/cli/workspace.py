@@ -78,7 +78,7 @@ def export(
     Only chunks that the user may see are written. Without a user, the settings decide.
     """
     user = viewing.viewer
-    from ragfilter.stores.export import export as lines
+    from ragfilter.stores.manage import export as lines
 
     with access.open_for(data_dir, "collections") as bench:
         records = list(lines(bench.workspace, bench.collection(name), user))

@@ -13,10 +13,18 @@ from itertools import islice
 from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
-from ragfilter.engine import lexical
 from ragfilter.engine.complete import complete_all, references_of
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
-from ragfilter.engine.search import Backends, Pairs, Search, by_distance, matcher
+from ragfilter.engine.search import (
+    LEXICAL_DEPTH,
+    Backends,
+    Pairs,
+    Search,
+    by_distance,
+    find_words,
+    fuse,
+    matcher,
+)
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec, nearness
@@ -245,9 +253,9 @@ def _add_words(
 ) -> Mapping[str, Mapping[str, Score]]:
     """Add what only the search by words found, with its distance to the query. The lexical and
     fused scores, by id."""
-    found = lexical.find(query, search)
+    found = find_words(query, search)
     own = [i for i, _ in findings.pairs if search.seen(i) and i not in findings.found_by]
-    scores = lexical.fused(own, found)
+    scores = fuse(own, found)
     extra = [i for i, _ in found if i not in {*own, *findings.found_by}]
     if extra:
         findings.found_by |= dict.fromkeys(extra, "lexical")
@@ -331,7 +339,7 @@ def _reach_of(
 ) -> SearchReach:
     pool_size = settings.retrieval.pool_size
     most = pool_size * WIDEST
-    fused = lexical.DEPTH if settings.retrieval.lexical else 0
+    fused = LEXICAL_DEPTH if settings.retrieval.lexical else 0
     if wide:
         wanted = wanted_hits(settings)
         width = max(pool_size, wanted, fused)

@@ -5,10 +5,14 @@ A search finds what it would if the collection held only what the user may see. 
 hidden chunks stay in the list, for operators. If hidden chunks crowd out visible ones, the store is
 asked for more. So they change neither how many visible chunks are found nor which.
 docs/design.md#replay and #file-filter.
+
+A store may have a search by words of its own. Otherwise BM25 ranks the texts that the user may see,
+and no others: how rare a word is among hidden chunks would tell of them.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,18 +21,26 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
+import numpy as np
+
+from ragfilter.basics.extras import extra
+from ragfilter.basics.threads import Shelf
 from ragfilter.judge.call import JudgementCache
-from ragfilter.model import Chunk, User
+from ragfilter.model import Chunk, Score, User
 from ragfilter.protocols import (
     ChatModel,
     Collection,
     Embedder,
     Pruner,
     Reranker,
+    TextSearch,
     Vectors,
     Where,
 )
 from ragfilter.settings.schema import Quality
+from ragfilter.text.words import FUNCTION_WORDS, tokens
+
+log = logging.getLogger(__name__)
 
 Pairs = list[tuple[str, float]]
 
@@ -38,6 +50,9 @@ still too few, search all visible ids."""
 SPARE = 1.2
 """Over-fetch factor of the first search, beyond what evenly spread hidden chunks would need. A
 second search costs far more than these results."""
+LEXICAL_DEPTH = 100
+"""How many hits of each search are fused."""
+RRF_K = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +118,66 @@ class Search:
 def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
     """The order of pairs: by distance, equal ones by id."""
     return pair[1], pair[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndex:
+    """The texts of these chunks, ready to be searched."""
+
+    ids: tuple[str, ...]
+    bm25: Any
+
+
+_indexes: Shelf[TextIndex] = Shelf(8)
+"""By collection, its version, and what the user may see."""
+
+
+def find_words(query: str, search: Search) -> Pairs:
+    """Up to `LEXICAL_DEPTH` chunks that share words with the query and that the user may see: id
+    and score, highest first, equal ones by id. Raises StoreError, DependencyError."""
+    collection = search.collection
+    if isinstance(collection, TextSearch):
+        return collection.matching(query, LEXICAL_DEPTH, where=Where(search.user, search.files))
+    if search.learned is not None:
+        log.warning("%s is too large to be searched by words", collection.name)
+        return []
+    ids = tuple(sorted(filter(search.seen, search.known)))
+    words = [word for word in tokens(query) if word not in FUNCTION_WORDS]
+    if not ids or not words:
+        return []
+    key = (collection.name, collection.version, ids)
+    index = _indexes.of(key, lambda: _index(ids, search))
+    scores = index.bm25.get_scores(words)
+    if search.files is not None:
+        files = frozenset(search.files)
+        scores = scores * [search.known[i].source in files for i in ids]
+    best = np.argsort(-scores, kind="stable")[:LEXICAL_DEPTH]
+    return [(ids[place], float(scores[place])) for place in best if scores[place] > 0]
+
+
+def _index(ids: tuple[str, ...], search: Search) -> TextIndex:
+    with extra("chroma"):
+        import bm25s
+
+    chunks = search.collection.chunks(ids)
+    bm25 = bm25s.BM25()
+    texts = [list(tokens(chunks[i].passage)) if i in chunks else [] for i in ids]
+    bm25.index(texts, show_progress=False)
+    return TextIndex(ids, bm25)
+
+
+def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Score]]:
+    """The named scores of what either search found: ``lexical`` and ``fused``. `dense` are ids,
+    nearest first. Source: Cormack, Clarke and Büttcher, "Reciprocal rank fusion", 2009."""
+    points: dict[str, float] = {}
+    for ids in (dense[:LEXICAL_DEPTH], [i for i, _ in lexical]):
+        for rank, i in enumerate(ids, start=1):
+            points[i] = points.get(i, 0.0) + 1 / (RRF_K + rank)
+    order = sorted(points, key=lambda i: (-points[i], i))
+    scores = {i: {"fused": Score(points[i], "rank", n)} for n, i in enumerate(order, start=1)}
+    for rank, (i, score) in enumerate(lexical, start=1):
+        scores[i]["lexical"] = Score(score, "rank", rank)
+    return scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ragfilter.errors import CollectionMissing, InputError, RagfilterError
 from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress
-from ragfilter.stores.report import IndexReport
+from ragfilter.stores.base import IndexReport
 from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -115,18 +115,15 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     from ragfilter.ingest.load import load
     from ragfilter.stores.index import index, rebuild
 
-    rules = bench.journal.edited_rules(name)
-    database = bench.workspace.pg()
-    if not order.source and database is not None:
+    rules = partial(bench.journal.edited_rules, name)
+    if not order.source and bench.workspace.address:
         raise InputError(
             "There is no copy to rebuild from: the database itself holds the collection.",
             remedy="Restore the database from its backup, or index the source again.",
         )
     if not order.source:
-        report = rebuild(
-            name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
-        )
-        return Done(report)
+        progress = watch.progress("rebuild")
+        return Done(rebuild(name, workspace=bench.workspace, rules=rules(), progress=progress))
     refused: list[Refusal] = []
     left_out = 0
 
@@ -150,28 +147,15 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     records = load(order.source, reading=reading, progress=watch.progress("read"))
     counted = _counted(records, watch.progress("records"))
     labelled = keep_quotes(bench, name)
-    if database is not None:
-        from ragfilter.stores.postgres.indexing import index as index_there
-
-        report = index_there(
-            counted,
-            name=name,
-            store=database,
-            embedder=embedder,
-            reset=order.reset,
-            rules=partial(bench.journal.edited_rules, name),
-            progress=watch.progress("index"),
-        )
-    else:
-        report = index(
-            counted,
-            name=name,
-            workspace=bench.workspace,
-            embedder=embedder,
-            reset=order.reset,
-            rules=rules,
-            progress=watch.progress("index"),
-        )
+    report = index(
+        counted,
+        name=name,
+        workspace=bench.workspace,
+        embedder=embedder,
+        reset=order.reset,
+        rules=rules,
+        progress=watch.progress("index"),
+    )
     told = remap_labels(bench, name, before=labelled).told if labelled is not None else ""
     return Done(report, tuple(refused), left_out, told)
 

@@ -13,7 +13,7 @@ from ragfilter.stores.labels import visible_labels
 from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
-    from ragfilter.stores.info import CollectionInfo
+    from ragfilter.stores.base import CollectionInfo
 
 
 @dataclass(frozen=True, slots=True)

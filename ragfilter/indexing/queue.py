@@ -29,7 +29,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.errors import Action, RagfilterError, WorkspaceLocked
 from ragfilter.indexing.order import PHASES, Done, Order, Refusal, Watch, carry_out
 from ragfilter.protocols import Progress
-from ragfilter.stores.report import IndexReport
+from ragfilter.stores.base import IndexReport
 from ragfilter.text.numbers import Pace
 from ragfilter.workbench import Workbench
 

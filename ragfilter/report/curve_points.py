@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from ragfilter.layers.cutoff import RERANK
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.rows import ChunkRow
 from ragfilter.report.thresholds import CutLine, compared
@@ -48,11 +47,6 @@ class Frame:
 
     window: tuple[float, float]
     span: tuple[float, float]
-
-
-def reranked(detail: CutoffDetail | None) -> bool:
-    """Whether the compared values are rerank scores."""
-    return detail is not None and detail.value_name == RERANK
 
 
 def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:

@@ -1,13 +1,14 @@
-"""What is served: Streamlit's settings, page config and navigation.
+"""What is served: Streamlit's settings, the navigation, and the pages.
 
 Streamlit runs `app.py` and `pages/` of this folder, or those of a checkout, which are the same, and
 searches the folder of `app.py` for modules: so it has no module that another library may ask for.
+A page imports what it draws when it is first visited.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from starlette.middleware import Middleware
@@ -16,7 +17,10 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from ragfilter.ui import guard
 from ragfilter.ui.look import theme
-from ragfilter.ui.session import turns
+from ragfilter.ui.session import jobs
+
+if TYPE_CHECKING:
+    from ragfilter.ui.session.visit import Visit
 
 WIDTH = 230
 """Pixels of the sidebar."""
@@ -35,7 +39,7 @@ def draw() -> None:
         st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0])
         for title in PAGES
     ]
-    with turns.turn():
+    with jobs.turn():
         st.navigation(pages, position="top").run()
 
 
@@ -48,3 +52,120 @@ def options() -> dict[str, Any]:
     # wait longer than they work. Reading needs none: the options are a dict that is replaced whole.
     config._config_lock = nullcontext()  # type: ignore[assignment]
     return {"middleware": [Middleware(guard.Guard, hosts=guard.hosts())]}
+
+
+def inspect() -> None:
+    """One question seen through, from the store to the answer."""
+    from ragfilter.ui.kit import empty, help, problems, question_box, sidebar, view_as, workflow
+    from ragfilter.ui.look import frame, html
+    from ragfilter.ui.session import link, state, visit
+
+    frame.dress()
+    here = visit.begin()
+    # Not ended by st.stop(): Streamlit would then keep the state of the controls that were not
+    # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
+    # choices.
+    if state.session().present:
+        from ragfilter.ui.present import page as present
+
+        present.draw(here)
+        return
+    place = workflow.reserve()
+    view_as.draw_chip()
+    sidebar.choose(here, reset=False)
+    problems.notices(state.notices())
+    question_box.draw(here)
+    view, error = visit.view(here)
+    if view is not None:
+        from ragfilter.ui.inspect import page
+
+        places = page.begin(view)
+    # After the curve, which Enter and a slider are watched by.
+    link.show_address()
+    sidebar.draw(here, view)
+    workflow.draw(here, place, "inspect")
+    if view is not None:
+        help.draw_tour(view)
+        page.finish(view, places)
+    else:
+        html.heading("Inspect", level=1)
+        sidebar.draw_reset("Reset")
+        empty.draw(here, error)
+        help.draw(here.resources)
+
+
+def rules() -> None:
+    """Every chunk's `query_must` rule of a collection, written, tried and trusted."""
+    from ragfilter.ui.kit import empty, sidebar
+
+    # Undo and Redo on this page are about rules.
+    here = _begin("Rules", steps=False)
+    sidebar.draw(here, None)
+    if here.ready:
+        from ragfilter.ui.rules import page
+
+        page.draw(here)
+    else:
+        empty.draw(here, None)
+
+
+def evaluate() -> None:
+    """Settings measured over labelled questions, beside every honest alternative."""
+    from ragfilter.ui.evaluate import page
+
+    page.draw(_without_question("Evaluate"))
+
+
+def tune() -> None:
+    """The settings that labelled questions justify."""
+    from ragfilter.ui.tune import page
+
+    page.draw(_without_question("Tune"))
+
+
+def compare() -> None:
+    """Two settings side by side, over one question or a query set."""
+    from ragfilter.ui.compare import page
+
+    page.draw(_begin(""))
+
+
+def collections() -> None:
+    """Your own data in, looked after, and out again."""
+    from ragfilter.ui.collections import page
+
+    page.draw(_without_question("Collections", anew=True))
+
+
+def _without_question(title: str, *, anew: bool = False) -> Visit:
+    """Begin a page whose address and sidebar have no question; with `anew`, list the collections
+    again."""
+    from ragfilter.ui.kit import sidebar
+    from ragfilter.ui.session import link
+
+    here = _begin(title, anew=anew)
+    link.share()
+    link.show_address()
+    sidebar.draw(here, None)
+    return here
+
+
+def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
+    """Draw what stands around a page: its heading, if it has a `title`, the path and help, whose
+    view it is, the choices in the sidebar, and messages."""
+    from ragfilter.ui.kit import help, problems, sidebar, view_as, workflow
+    from ragfilter.ui.look import frame, html
+    from ragfilter.ui.session import state, visit
+
+    frame.dress()
+    if title:
+        html.heading(title, level=1)
+    here = visit.begin(anew=anew)
+    place = workflow.reserve()
+    sidebar.choose(here, steps=steps)
+    workflow.draw(here, place, title.lower())
+    with place:
+        help.draw(here.resources)
+    view_as.draw_chip()
+    problems.notices(state.notices())
+    return here

@@ -9,6 +9,9 @@ collection, or one that says that it is incomplete and that the next run repairs
 3. replace the copy
 4. mark the collection incomplete, write, mark it complete with the fingerprint of the copy
 
+In PostgreSQL, clearances change at once, and what is embedded is written in one transaction at the
+end: until then, questions are answered from the collection as it was.
+
 Indexing adds and replaces; only `reset` removes chunks that the source no longer has. The copy
 holds what the sources said. Edits of rules live in the journal: give them as `rules` (chunk id to
 rule text, None if the rule was removed) and they are laid over what is written to the store.
@@ -29,14 +32,13 @@ from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
-from ragfilter.stores.chunked import check_embedder, pages
+from ragfilter.stores.base import IndexReport, check_embedder, check_name, pages
 from ragfilter.stores.copies import StoredRow, with_rule
-from ragfilter.stores.info import check_name
-from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace, lock_file, taken
 
 if TYPE_CHECKING:
     from ragfilter.stores.marked import MarkedStore
+    from ragfilter.stores.postgres.store import PgStore
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 64
@@ -51,10 +53,11 @@ def index(
     workspace: Workspace,
     embedder: Embedder,
     reset: bool = False,
-    rules: Rules | None = None,
+    rules: Callable[[], Rules] = dict,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Index `records` into the collection `name`. Unchanged chunks are not touched.
+    """Index `records` into the collection `name`. Unchanged chunks are not touched. `rules` says
+    which rules were edited.
 
     `progress` counts embedded texts and written chunks together. If the embedder says how many
     characters of a chunk it `reads`, the report warns of longer ones. Raises InputError (name,
@@ -63,43 +66,95 @@ def index(
     """
     started = perf_counter()
     check_name(name)
-    given = unique(records)
-    prints = {i: record.fingerprint for i, record in given.items()}
+    given = _unique(records)
+    database = workspace.pg()
+    if database is None:
+        with only_one(workspace, name):
+            report = _index_in_store(workspace, name, given, embedder, reset, rules, progress)
+    else:
+        with database.only_one(name):
+            report = _index_in_database(database, name, given, embedder, reset, rules, progress)
+    return replace(report, seconds=perf_counter() - started)
+
+
+def _index_in_store(
+    workspace: Workspace,
+    name: str,
+    given: Mapping[str, Record],
+    embedder: Embedder,
+    reset: bool,
+    rules: Callable[[], Rules],
+    progress: Progress | None,
+) -> IndexReport:
     path = workspace.copy_path(name)
-    with only_one(workspace, name):
-        store = workspace.marked()
-        store.check_ours(name)
-        old = None if reset else copies.read_summary(path)
-        if not reset:
-            _check_target(store, name, old, embedder)
-        before = {} if old is None else old.fingerprints
-        fresh = [record for i, record in given.items() if before.get(i) != prints[i]]
-        report = report_of(name, given, before, fresh, embedder)
-        whole = old is not None and _is_whole(store, name, old)
-        if whole and not fresh:
-            return replace(report, seconds=perf_counter() - started)
-        _withhold(store, name, path, given)
-        rows = {row.chunk.id: row for row in ([] if reset else copies.read_copy(path))}
-        vectors = {_key(row.chunk): row.vector for row in rows.values()}
-        parts = workspace.copies_dir / f"{name}.parts"
-        vectors |= copies.read_parts(parts, embedder=embedder.name)
-        missing = unembedded(fresh, vectors)
-        steps = Steps(progress, len(missing) + (len(fresh) if whole else report.total))
-        save = partial(copies.save_part, parts, embedder=embedder.name)
-        vectors |= embed(missing, embedder, save, steps)
-        rows |= {record.chunk.id: row_of(record, vectors) for record in fresh}
-        if fresh:
-            copies.write_copy(path, list(rows.values()), embedder=embedder.name)
-        # In the order of the records, in which the rules are exported.
-        changed = [record.chunk.id for record in fresh] if whole else list(rows)
-        _fill(store, name, rows, changed, embedder.name, rules or {}, steps, anew=not whole)
-        copies.remove_parts(parts)
-        return replace(
-            report,
-            embedded=len(missing),
-            written=len(changed),
-            seconds=perf_counter() - started,
-        )
+    store = workspace.marked()
+    store.check_ours(name)
+    old = None if reset else copies.read_summary(path)
+    if not reset:
+        _check_target(store, name, old, embedder)
+    before = {} if old is None else old.fingerprints
+    fresh = _changed(given, before)
+    report = _report(name, given, before, fresh, embedder)
+    whole = old is not None and _is_whole(store, name, old)
+    if whole and not fresh:
+        return report
+    _withhold(store, name, path, given)
+    rows = {row.chunk.id: row for row in ([] if reset else copies.read_copy(path))}
+    vectors = {_key(row.chunk): row.vector for row in rows.values()}
+    parts = workspace.copies_dir / f"{name}.parts"
+    vectors |= copies.read_parts(parts, embedder=embedder.name)
+    missing = _unembedded(fresh, vectors)
+    steps = _Steps(progress, len(missing) + (len(fresh) if whole else report.total))
+    save = partial(copies.save_part, parts, embedder=embedder.name)
+    vectors |= _embed(missing, embedder, save, steps)
+    rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
+    if fresh:
+        copies.write_copy(path, list(rows.values()), embedder=embedder.name)
+    # In the order of the records, in which the rules are exported.
+    changed = [record.chunk.id for record in fresh] if whole else list(rows)
+    _fill(store, name, rows, changed, embedder.name, rules(), steps, anew=not whole)
+    copies.remove_parts(parts)
+    return replace(report, embedded=len(missing), written=len(changed))
+
+
+def _index_in_database(
+    database: PgStore,
+    name: str,
+    given: Mapping[str, Record],
+    embedder: Embedder,
+    reset: bool,
+    rules: Callable[[], Rules],
+    progress: Progress | None,
+) -> IndexReport:
+    old = database.summary(name)
+    if not reset:
+        check_embedder(name, old.embedder if old else "", embedder.name)
+    before = {} if old is None or reset else old.fingerprints
+    fresh = _changed(given, before)
+    report = _report(name, given, before, fresh, embedder)
+    if not fresh:
+        return report
+    vectors = database.parts(name, embedder=embedder.name)
+    if old is not None:
+        database.change_clearances(name, _bars(given))
+        if old.embedder == embedder.name:
+            vectors |= database.vectors_of(name, [_key(record.chunk) for record in fresh])
+    missing = _unembedded(fresh, vectors)
+    steps = _Steps(progress, len(missing) + len(fresh))
+    save = partial(database.save_part, name, embedder=embedder.name)
+    vectors |= _embed(missing, embedder, save, steps)
+    prints = {**before, **{i: record.fingerprint for i, record in given.items()}}
+    database.put(
+        name,
+        [_row(record, vectors) for record in fresh],
+        embedder=embedder.name,
+        content=copies.content_fingerprint(embedder.name, prints),
+        reset=reset,
+        rules=rules,
+        progress=steps.add,
+    )
+    database.remove_parts(name)
+    return replace(report, embedded=len(missing), written=len(fresh))
 
 
 def rebuild(
@@ -126,7 +181,7 @@ def rebuild(
                 remedy="Index its source again.",
             )
         rows = {row.chunk.id: row for row in copies.read_copy(path)}
-        steps = Steps(progress, len(rows))
+        steps = _Steps(progress, len(rows))
         _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, steps, anew=True)
     seconds = perf_counter() - started
     return IndexReport(collection=name, total=len(rows), written=len(rows), seconds=seconds)
@@ -149,7 +204,12 @@ def _beyond_repair(workspace: Workspace) -> Iterator[None]:
         ) from error
 
 
-def report_of(
+def _changed(given: Mapping[str, Record], before: Mapping[str, str]) -> list[Record]:
+    """The records that are not there as they are, by the fingerprints of what was `before`."""
+    return [record for i, record in given.items() if before.get(i) != record.fingerprint]
+
+
+def _report(
     name: str,
     given: Mapping[str, Record],
     before: Mapping[str, str],
@@ -168,7 +228,7 @@ def report_of(
     )
 
 
-class Steps:
+class _Steps:
     """Counts embedding and writing as one progress."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -184,7 +244,7 @@ class Steps:
             self._progress(self._done, self._total)
 
 
-def unique(records: Iterable[Record]) -> dict[str, Record]:
+def _unique(records: Iterable[Record]) -> dict[str, Record]:
     """The records by id. Raises InputError if two share one, and if there is none."""
     found: dict[str, Record] = {}
     for record in records:
@@ -258,7 +318,7 @@ def _is_whole(store: MarkedStore[Any], name: str, copy: copies.CopySummary) -> b
 def _withhold(store: MarkedStore[Any], name: str, path: Path, given: Mapping[str, Record]) -> None:
     """If `given` changes who may see a chunk, make sure that neither the collection nor one
     restored from the copy returns it under the old clearance."""
-    copies.change_clearances(path, bars_of(given))
+    copies.change_clearances(path, _bars(given))
     with suppress(CollectionMissing):
         collection = store.collection(name)
         if not collection.withheld and any(
@@ -269,7 +329,7 @@ def _withhold(store: MarkedStore[Any], name: str, path: Path, given: Mapping[str
             collection.withhold()
 
 
-def bars_of(given: Mapping[str, Record]) -> dict[str, copies.Bars]:
+def _bars(given: Mapping[str, Record]) -> dict[str, copies.Bars]:
     """Who may see each chunk, by its record."""
     return {i: (*_for_whom(r.chunk), r.clearance_as_given) for i, r in given.items()}
 
@@ -278,18 +338,18 @@ def _for_whom(chunk: Chunk) -> tuple[int | None, str | None]:
     return chunk.clearance, chunk.department
 
 
-def unembedded(fresh: Iterable[Record], vectors: Mapping[str, Vectors]) -> list[str]:
+def _unembedded(fresh: Iterable[Record], vectors: Mapping[str, Vectors]) -> list[str]:
     """The passages that have no vector yet."""
     waiting = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
     # Texts of similar length waste the least padding; longest first, so that the time left falls.
     return sorted(waiting, key=lambda text: (-len(text), text))
 
 
-def embed(
+def _embed(
     texts: Sequence[str],
     embedder: Embedder,
     save: Callable[[Sequence[str], Vectors], None],
-    steps: Steps,
+    steps: _Steps,
 ) -> dict[str, Vectors]:
     """The vectors of these texts by their keys; every part is saved before the next. An embedder
     may say how many it embeds `at_once`."""
@@ -311,7 +371,7 @@ def _fill(
     changed: Collection[str],
     embedder: str,
     rules: Rules,
-    steps: Steps,
+    steps: _Steps,
     *,
     anew: bool,
 ) -> None:
@@ -328,7 +388,7 @@ def _fill(
     collection.mark_content(copies.content_fingerprint(embedder, prints))
 
 
-def row_of(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
+def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
     """What is stored of a record, with the vector of its passage."""
     vector = vectors[_key(record.chunk)]
     return StoredRow(record.chunk, vector, record.clearance_as_given, record.fingerprint)

@@ -19,7 +19,7 @@ from ragfilter.basics.database import TEXT, TIME, WHOLE
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError, InputError
 from ragfilter.model import Chunk, User
-from ragfilter.stores.chunked import pages
+from ragfilter.stores.base import pages
 from ragfilter.text.normalise import whole
 from ragfilter.text.titles import query_id
 

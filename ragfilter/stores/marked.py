@@ -17,9 +17,8 @@ from ragfilter.errors import CollectionMissing, StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue
 from ragfilter.stores import metadata as rows
+from ragfilter.stores.base import ChunkedCollection, CollectionInfo, check_embedder, check_name
 from ragfilter.stores.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chunked import ChunkedCollection, check_embedder
-from ragfilter.stores.info import CollectionInfo, check_name
 
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow

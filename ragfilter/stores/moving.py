@@ -19,11 +19,10 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Progress
 from ragfilter.settings import saved
 from ragfilter.stores import copies, foreign
-from ragfilter.stores.chunked import pages
+from ragfilter.stores.base import pages
 from ragfilter.stores.copies import StoredRow, content_fingerprint
-from ragfilter.stores.export import as_given
 from ragfilter.stores.index import rebuild
-from ragfilter.stores.manage import BOOKS, locked
+from ragfilter.stores.manage import BOOKS, as_given, locked
 from ragfilter.stores.workspace import Workspace
 
 with extra("chroma"):

@@ -29,7 +29,7 @@ from ragfilter.errors import (
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores import metadata as rows
-from ragfilter.stores.chunked import pages, query_vector
+from ragfilter.stores.base import pages, query_vector
 from ragfilter.stores.marked import (
     CONTENT,
     FORMAT,

@@ -17,7 +17,7 @@ from ragfilter.basics import database
 from ragfilter.basics.extras import extra
 from ragfilter.errors import StoreError
 from ragfilter.protocols import Vectors
-from ragfilter.stores.chunked import pages
+from ragfilter.stores.base import pages
 from ragfilter.stores.workspace import Workspace
 
 with extra("chroma"):

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ragfilter.basics.extras import extra
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.text_files import SharedTextFiles, TextFiles
 from ragfilter.errors import InputError, WorkspaceLocked
 
 with extra("chroma"):
@@ -227,11 +227,7 @@ def database_of(folder: Path, database_url: str, address: str) -> str:
 
 def text_files(folder: Path, address: str) -> TextFiles:
     """The text files of the workspace in `folder`, or at an address."""
-    if not address:
-        return TextFiles(folder)
-    from ragfilter.stores.shared_files import SharedTextFiles
-
-    return SharedTextFiles(folder, address)
+    return SharedTextFiles(folder, address) if address else TextFiles(folder)
 
 
 def lock_file(path: Path) -> BaseFileLock:

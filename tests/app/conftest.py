@@ -32,8 +32,7 @@ from ragfilter.models.chat import OpenAIChat
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import KEY, Session

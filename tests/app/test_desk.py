@@ -31,8 +31,8 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     page.at.file_uploader(key="settings-file").set_value(("bad.toml", bad, "application/toml"))
     page.run()
     assert page.changes == {"retrieval.k": 9}
-    assert len(page.errors) == 1
-    assert "bad.toml" in page.errors[0].replace("\\", "")
+    assert len(page.warnings) == 1
+    assert "bad.toml" in page.warnings[0].replace("\\", "")
     page.press("undo")
     assert page.changes == {"cutoff.max_results": 7}
     # A file that names no profile changes the current one.
@@ -49,10 +49,10 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "7"})
     page.at.text_input(key="settings-name").set_value("../strict")
     page.press("save-as-button")
-    assert "is not a valid name for saved settings" in page.errors[0]
+    assert "is not a valid name for saved settings" in page.warnings[0]
     page.at.text_input(key="settings-name").set_value("strict")
     page.press("save-as-button")
-    assert not page.errors
+    assert not page.warnings
     files = TextFiles(demo_page_workspace)
     kept = config.load(file=saved.find(files, "strict"), environ={})
     assert (kept.profile, kept.settings.cutoff.max_results) == ("adaptive-gap", 7)
@@ -66,14 +66,10 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     other.press("undo")
     assert other.session.profile == "full"
     other.press("delete-saved")
-    assert other.at.button(key="load-saved").disabled
-    other.press("restore-saved")
-    assert config.load(file=saved.find(files, "strict"), environ={}) == kept
-    other.press("delete-saved")
-    assert other.at.button(key="load-saved").disabled
+    assert "load-saved" not in other.buttons
     # Settings deleted in the meantime are reported, and nothing is lost.
     page.press("load-saved")
-    assert "No settings are saved under" in page.errors[0]
+    assert "No settings are saved under" in page.warnings[0]
 
 
 def test_a_widget_starts_with_the_value_that_was_set_elsewhere(

@@ -10,8 +10,7 @@ import pytest
 from ragfilter.model import Chunk
 from ragfilter.stores import catalogue_file
 from ragfilter.stores.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 CHUNKS = {

@@ -16,9 +16,8 @@ from waiting import PROCESS_S
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Vectors, Where
-from ragfilter.stores.chroma import collection as chroma_collection
-from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import store as chroma_collection
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from ragfilter.stores.metadata import to_metadata
 from ragfilter.stores.postgres import collection as collections
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres import store as stores
-from ragfilter.stores.postgres.schema import chunks_of
+from ragfilter.stores.postgres.rows import chunks_of
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.postgres.tables import TableStore
 from ragfilter.stores.qdrant import QdrantPlace, QdrantStore

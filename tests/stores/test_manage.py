@@ -17,7 +17,7 @@ from ragfilter.library.workspace import open_workspace
 from ragfilter.model import User
 from ragfilter.rules import edits
 from ragfilter.stores import manage
-from ragfilter.stores.export import export
+from ragfilter.stores.manage import export
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model

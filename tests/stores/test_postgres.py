@@ -24,8 +24,9 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import copies
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.postgres.indexing import index
+from ragfilter.stores.index import index
 from ragfilter.stores.postgres.store import PgStore
+from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY, VECTORS
 from ragfilter.workbench import Workbench
 
@@ -33,10 +34,16 @@ ROWS = [StoredRow(chunk, vector) for chunk, vector in zip(CHUNKS, VECTORS, stric
 
 
 @pytest.fixture
-def store(address: str) -> Iterator[PgStore]:
-    store = PgStore(address)
-    yield store
-    store.close()
+def workspace(address: str, tmp_path: Path) -> Iterator[Workspace]:
+    with Workspace.open(tmp_path / "passing", address=address) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def store(workspace: Workspace) -> PgStore:
+    store = workspace.pg()
+    assert store is not None
+    return store
 
 
 @pytest.fixture
@@ -155,42 +162,50 @@ def records(n: int, text: str = "text", clearance: int | None = 0) -> list[Recor
     return [Record(chunk, "a line") for chunk in made]
 
 
-def test_only_what_changed_is_embedded_and_edited_rules_stay(store: PgStore) -> None:
+def test_only_what_changed_is_embedded_and_edited_rules_stay(
+    workspace: Workspace, store: PgStore
+) -> None:
     embedder = Counting()
-    index(records(70), name="notes", store=store, embedder=embedder)
+    index(records(70), name="notes", workspace=workspace, embedder=embedder)
     assert len(embedder.texts) == 70
     rule = '{"contain":"x"}'
     store.collection("notes").set_rules({"c001": rule})
     version = store.collection("notes").version
-    report = index(records(70), name="notes", store=store, embedder=embedder)
+    report = index(records(70), name="notes", workspace=workspace, embedder=embedder)
     assert (report.unchanged, report.written, len(embedder.texts)) == (70, 0, 70)
     assert store.collection("notes").version == version
     more = [*records(2, "other"), *records(71)[2:]]
-    report = index(more, name="notes", store=store, embedder=embedder, rules=lambda: {"c001": rule})
+    report = index(
+        more, name="notes", workspace=workspace, embedder=embedder, rules=lambda: {"c001": rule}
+    )
     assert (report.added, report.changed, report.embedded) == (1, 2, 3)
     assert store.collection("notes").rule("c001") == rule
     assert list(store.collection("notes").entries()) == [f"c{i:03d}" for i in range(71)]
-    report = index(records(3), name="notes", store=store, embedder=embedder, reset=True)
+    report = index(records(3), name="notes", workspace=workspace, embedder=embedder, reset=True)
     assert store.collection("notes").count() == report.total == 3
     assert set(store.collection("notes").entries()) == {"c000", "c001", "c002"}
 
 
-def test_an_interrupted_indexing_leaves_the_collection_and_goes_on(store: PgStore) -> None:
-    index(records(3), name="notes", store=store, embedder=Counting())
+def test_an_interrupted_indexing_leaves_the_collection_and_goes_on(
+    workspace: Workspace, store: PgStore
+) -> None:
+    index(records(3), name="notes", workspace=workspace, embedder=Counting())
     with suppress(KeyboardInterrupt):
-        index(records(200, "new"), name="notes", store=store, embedder=Counting(2))
+        index(records(200, "new"), name="notes", workspace=workspace, embedder=Counting(2))
     assert store.collection("notes").count() == 3
     rest = Counting()
-    index(records(200, "new"), name="notes", store=store, embedder=rest)
+    index(records(200, "new"), name="notes", workspace=workspace, embedder=rest)
     assert len(rest.texts) == 200 - 2 * 64
     assert store.collection("notes").count() == 200
 
 
-def test_clearances_change_before_anything_is_embedded(store: PgStore) -> None:
-    index(records(3), name="notes", store=store, embedder=Counting())
+def test_clearances_change_before_anything_is_embedded(
+    workspace: Workspace, store: PgStore
+) -> None:
+    index(records(3), name="notes", workspace=workspace, embedder=Counting())
     secret = [Record(Chunk(f"c{i:03d}", f"new {i}", clearance=4), "a line") for i in range(3)]
     with suppress(KeyboardInterrupt):
-        index(secret, name="notes", store=store, embedder=Counting(0))
+        index(secret, name="notes", workspace=workspace, embedder=Counting(0))
     assert store.collection("notes").nearest(QUERY, 9, where=Where(User(3))) == []
     assert len(store.collection("notes").nearest(QUERY, 9, where=Where(User(4)))) == 3
 

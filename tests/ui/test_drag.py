@@ -16,7 +16,7 @@ from ragfilter.model import PoolResult
 from ragfilter.report import curve_points, rows
 from ragfilter.report.thresholds import change_to_keep, cut_line, keeps
 from ragfilter.settings.schema import field
-from ragfilter.ui.inspect import curve_drag, curve_plot
+from ragfilter.ui.inspect import curve_panel, curve_plot
 from tests.ui.test_curve import CLIFFS, result
 
 FAR = tuple(0.1 + 0.01 * i for i in range(60))
@@ -29,9 +29,7 @@ def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
     frame = curve_points.framed(points, curve_points.around_cut(made, points, detail), line)
     plot = curve_plot.plot(points, line, frame)
     titles = {row.id: row.title for row in points.rows}
-    given = curve_drag.overlay(made, points, detail, plot, titles, "c2")
-    drawn = [] if detail is None else curve_drag.lines(made, detail, line, tuning=tuning)
-    return given | {"lines": drawn}
+    return curve_panel.overlay(made, points, plot, titles, "c2", tuning=tuning)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from waiting import PATIENT_S
 
-from ragfilter.ui.session import turns
+from ragfilter.ui.session import jobs
 from ragfilter.ui.session.jobs import Job
 
 
@@ -23,7 +23,7 @@ def beside() -> Iterator[Callable[..., Future[None]]]:
 def test_one_turn_follows_the_other(
     beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "LONGEST_S", PATIENT_S)
+    monkeypatch.setattr(jobs, "LONGEST_S", PATIENT_S)
     at_once, most = 0, 0
     begun = threading.Barrier(8)
 
@@ -31,7 +31,7 @@ def test_one_turn_follows_the_other(
         nonlocal at_once, most
         begun.wait(PATIENT_S)
         for _ in range(50):
-            with turns.turn():
+            with jobs.turn():
                 at_once += 1
                 most = max(most, at_once)
                 at_once -= 1
@@ -44,14 +44,14 @@ def test_one_turn_follows_the_other(
 def test_a_run_that_waits_for_a_job_lets_others_go_first(
     beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "LONGEST_S", PATIENT_S)
+    monkeypatch.setattr(jobs, "LONGEST_S", PATIENT_S)
     job: Job[str] = Job()
 
     def other() -> None:
-        with turns.turn():
+        with jobs.turn():
             job.run(lambda _: "done")
 
-    with turns.turn():
+    with jobs.turn():
         future = beside(other)
         assert job.wait(PATIENT_S)
     future.result(PATIENT_S)
@@ -60,15 +60,15 @@ def test_a_run_that_waits_for_a_job_lets_others_go_first(
 def test_a_run_that_hangs_holds_nobody_up_for_long(
     beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "LONGEST_S", 0.01)
+    monkeypatch.setattr(jobs, "LONGEST_S", 0.01)
 
     def other() -> None:
-        with turns.turn():
+        with jobs.turn():
             pass
 
-    with turns.turn():
+    with jobs.turn():
         beside(other).result(PATIENT_S)
     # The turn was given back once, by the run that had it.
-    assert turns._turns.acquire(blocking=False)
-    assert not turns._turns.acquire(blocking=False)
-    turns._turns.release()
+    assert jobs._turns.acquire(blocking=False)
+    assert not jobs._turns.acquire(blocking=False)
+    jobs._turns.release()

@@ -1,14 +1,3 @@
-"""Collections: your own data in, looked after, and out again."""
+from ragfilter import served
 
-from __future__ import annotations
-
-from ragfilter.served.pages import begin
-from ragfilter.ui.collections import page
-
-
-def draw() -> None:
-    page.draw(begin("Collections", anew=True))
-
-
-if __name__ == "__main__":
-    draw()
+served.collections()

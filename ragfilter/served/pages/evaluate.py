@@ -1,14 +1,3 @@
-"""Evaluate: settings measured over labelled questions, beside every honest alternative."""
+from ragfilter import served
 
-from __future__ import annotations
-
-from ragfilter.served.pages import begin
-from ragfilter.ui.evaluate import page
-
-
-def draw() -> None:
-    page.draw(begin("Evaluate"))
-
-
-if __name__ == "__main__":
-    draw()
+served.evaluate()

@@ -1,19 +1,228 @@
-"""Chroma as a store of collections. Source: docs/design.md#chroma."""
+"""Chroma as a store of collections, each behind two protocols: `Collection` and `RuleStore`.
+
+Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma. Our own
+collections have unit vectors in the `l2` space (squared distance, 0..4) and `ragfilter:` keys in
+the collection's metadata. Other collections can be read too. Nothing is assumed about their
+metadata, so conditions are checked in memory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from ragfilter.stores.chroma.collection import ChromaCollection
+import numpy as np
+from chromadb.api.models.Collection import Collection as RawCollection
+from chromadb.errors import InternalError
+
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.stores import metadata as rows
+from ragfilter.stores.base import pages, query_vector
+from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.connection import Connection, guard, open_folder, open_server
+from ragfilter.stores.marked import VERSION, MarkedCollection
 from ragfilter.text.urls import shown
+
+if TYPE_CHECKING:
+    from ragfilter.stores.copies import StoredRow
 
 # Wide pools need a wide search: on 30,000 vectors in 600 clusters, the recall of the nearest 200 is
 # 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more a query. Set when a collection
 # is made, because a later change acts only after the store is opened again.
 HNSW = {"space": "l2", "ef_search": 1000}
+PAYLOAD_PAGE = 5_000
+IDS_PAGE = 50_000
+ALL_CHECKED = 10_000
+"""The largest collection of which every chunk is looked up, to see if it is lost."""
+SAMPLE, SAMPLES = 250, 4
+"""How many chunks are looked up of a larger one, and in how many places."""
+WRITE_BATCH = 5_000
+
+
+class ChromaCollection(MarkedCollection):
+    """One collection of Chroma."""
+
+    _store: Connection[Any]
+
+    @property
+    def marks(self) -> Mapping[str, Any]:
+        return self.raw().metadata or {}
+
+    @property
+    def version(self) -> str:
+        raw = self.raw()
+        token = f"{raw.id}:{(raw.metadata or {}).get(VERSION, '')}"
+        # Others may write to a foreign collection at any time; at least additions and removals
+        # show.
+        return token if self.ours else f"{token}:{self.count()}"
+
+    @property
+    def space(self) -> Space:
+        # Not `raw.configuration`: that builds the stored embedding function, which may be foreign
+        # code.
+        configuration = self.raw().configuration_json
+        index = configuration.get("hnsw") or configuration.get("spann") or {}
+        return cast(Space, index.get("space", "l2"))
+
+    def count(self) -> int:
+        with guard(self._store.where):
+            return int(self.raw().count())
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        query = query_vector(vector)
+        raw = self._readable()
+        if n > PAYLOAD_PAGE:
+            n = min(n, self.count())
+        if n < 1:
+            return []
+        # Chroma refuses a condition, or a list of ids, that includes a chunk missing from its
+        # index.
+        lost = self._lost()
+        pushed = None
+        if where is not None and ids is None and self.ours and rows.can_push(where) and not lost:
+            pushed = rows.condition(where)
+        elif where is not None or ids is not None:
+            known = self._known(ids)
+            admits = rows.admission(where or Where())
+            asked = known if ids is None else dict.fromkeys(ids)
+            ids = [i for i in asked if i in known and i not in lost and admits(known[i])]
+            if isinstance(known, Catalogue) and len(ids) == len(known):
+                ids = None
+        hits: list[tuple[str, float]] = []
+        for page in [None] if ids is None else pages(ids, IDS_PAGE):
+            size = n if page is None else min(n, len(page))
+            with guard(self._store.where):
+                reply = raw.query(
+                    query_embeddings=cast(Any, [query]),
+                    n_results=size,
+                    ids=page,
+                    where=cast(Any, pushed),
+                    include=["distances"],
+                )
+            distances = cast(Any, reply["distances"])
+            hits.extend(zip(reply["ids"][0], map(float, distances[0]), strict=True))
+        if pushed is not None and where is not None:
+            # A number that is no level may meet Chroma's condition.
+            admits = rows.admission(where)
+            seen = self.catalogue() or self.chunks([i for i, _ in hits])
+            hits = [(i, distance) for i, distance in hits if i in seen and admits(seen[i])]
+        return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        self._readable()
+        ours = self.ours
+        version, read = self.version if ours else "", self._store.chunks
+        known_chunks = {i: read.get((version, i)) for i in ids} if ours else {}
+        missing = [i for i in ids if known_chunks.get(i) is None]
+        for i, text, metadata in self._get(missing, "documents", "metadatas"):
+            known_chunks[i] = chunk = rows.to_chunk(i, metadata, text, ours=ours)
+            if ours:
+                read.put((version, i), chunk)
+        return {i: known for i in ids if (known := known_chunks.get(i)) is not None}
+
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        return cast(Iterator[tuple[str, Vectors]], self._get(ids, "embeddings"))
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        self._store.reopen_after_failure()
+        return super().rules(ids)
+
+    def write(self, batch: Sequence[StoredRow]) -> None:
+        for page in pages(batch, WRITE_BATCH):
+            ids = [row.chunk.id for row in page]
+            with self._store.changing(self._name):
+                raw = self.raw()
+                present = set(raw.get(ids=ids, include=[])["ids"])
+                # Chroma's `add` of a present id and `update` of an absent one silently do nothing.
+                self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
+                self._put(
+                    raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA
+                )
+                self.renew()
+
+    def _lost(self) -> frozenset[str]:
+        """Looked up once. If the folder of an index is gone, Chroma silently starts a new index."""
+        raw = self.raw()
+        if raw.id not in self._store.lost:
+            self._store.lost[raw.id] = frozenset(self._read_lost(raw))
+        return self._store.lost[raw.id]
+
+    def _read_lost(self, raw: RawCollection) -> set[str]:
+        probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
+        with guard(self._store.where):
+            # Lost chunks are older than found ones, so some of a large collection are enough.
+            count = raw.count()
+            size, step = (SAMPLE, count // SAMPLES) if count > ALL_CHECKED else (None, ALL_CHECKED)
+            pages = (
+                raw.get(include=[], limit=size, offset=start)["ids"]
+                for start in range(0, count, step)
+            )
+            try:
+                if ids := list(chain.from_iterable(pages)):
+                    raw.query(query_embeddings=probe, n_results=1, ids=ids, include=[])
+            except InternalError:
+                ids = raw.get(include=[])["ids"]
+                found_ids = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
+                return set(ids).difference(found_ids[0])
+        return set()
+
+    def _put(
+        self, put: Callable[..., None], page: Sequence[StoredRow], cleared: Mapping[str, None]
+    ) -> None:
+        if not page:
+            return
+        metadatas = [
+            {**cleared, **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)}
+            for row in page
+        ]
+        put(
+            ids=[row.chunk.id for row in page],
+            embeddings=np.stack([row.vector for row in page]),
+            documents=[row.chunk.text for row in page],
+            metadatas=metadatas,
+        )
+
+    def _put_rules(self, rules: Mapping[str, str | None]) -> None:
+        raw = self.raw()
+        for page in pages(list(rules), WRITE_BATCH):
+            metadatas: Any = [{rows.RULE_KEY: rules[i] or None} for i in page]
+            raw.update(ids=page, metadatas=metadatas)
+
+    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata | None]]:
+        if ids is not None:
+            yield from cast(Iterator[Any], self._get(ids, "metadatas"))
+            return
+        raw = self._readable()
+        for offset in range(0, self.count() + 1, PAYLOAD_PAGE):
+            with guard(self._store.where):
+                page = raw.get(limit=PAYLOAD_PAGE, offset=offset, include=["metadatas"])
+            yield from zip(page["ids"], cast(Any, page["metadatas"]), strict=True)
+
+    def _get(self, ids: Sequence[str], *fields: Any) -> Iterator[tuple[Any, ...]]:
+        """The id of each chunk that is known, followed by these fields of it."""
+        raw = self._readable()
+        for page in pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
+            with guard(self._store.where):
+                got: Any = raw.get(ids=page, include=list(fields))
+            yield from zip(got["ids"], *(got[each] for each in fields), strict=True)
+
+    def _known(self, ids: Sequence[str] | None) -> Mapping[str, Chunk]:
+        """At least these chunks by id without text; all if `ids` is None."""
+        if ids is None:
+            return self.entries()
+        catalogue = self.catalogue()
+        return dict(self._read_entries(ids)) if catalogue is None else catalogue
 
 
 class ChromaStore(Connection[ChromaCollection]):

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
-from ragfilter.stores.chunked import ChunkedCollection, query_vector
-from ragfilter.stores.info import CollectionInfo
+from ragfilter.stores.base import ChunkedCollection, CollectionInfo, query_vector
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.connection import PgConnection, Reader, Registered
-from ragfilter.stores.postgres.schema import SEARCHED_TEXT, chunks_of
+from ragfilter.stores.postgres.rows import SEARCHED_TEXT, chunks_of
 
 FEW = 10_000
 """Up to this many rows are compared one by one, which takes 10 ms."""

@@ -15,7 +15,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.basics.threads import Shelf, within
 from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable
 from ragfilter.protocols import Catalogue
-from ragfilter.stores.postgres import rows, schema
+from ragfilter.stores.postgres import rows
 
 with extra("postgres"):
     import sqlalchemy as sa
@@ -129,7 +129,7 @@ class PgConnection(Reader):
         super().__init__(address, timeout_s=timeout_s)
 
     def _begin(self, connection: sa.Connection) -> None:
-        schema.upgrade(connection)
+        rows.upgrade(connection)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:

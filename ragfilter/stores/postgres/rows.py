@@ -1,4 +1,5 @@
-"""A chunk as a row of its table and back, in bulk, and the conditions on rows as SQL."""
+"""The tables of a workspace in PostgreSQL, whose versions Alembic keeps; a chunk as a row and back,
+in bulk; and the conditions on rows as SQL."""
 
 from __future__ import annotations
 
@@ -6,32 +7,106 @@ import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ragfilter.basics.database import MAKING
 from ragfilter.basics.extras import extra
+from ragfilter.errors import StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.copies import StoredRow, text_key
 from ragfilter.text.normalise import loads, whole
 
 with extra("postgres"):
+    import sqlalchemy as sa
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
     from psycopg import Cursor
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
+VERSIONS = "ragfilter_version"
+SEARCHED_TEXT = "to_tsvector('english', left(c.title || ' ' || c.text, 200000))"
+"""What the text search reads of a chunk `c`. PostgreSQL refuses more than a megabyte."""
 FIELDS: Mapping[str, str] = {
-    "id": "text", "text": "text", "title": "text", "type": "text", "source": "text",
-    "page": "int8", "refs": "text[]", "clearance": "int8", "clearance_as_given": "text",
-    "department": "text", "rule": "bytea", "metadata": "text", "fingerprint": "text",
-    "passage": "text", "vector": "vector", "edited": "int8",
-}  # fmt: skip
+    "id": 'text COLLATE "C" PRIMARY KEY',
+    "text": "text NOT NULL",
+    "title": "text NOT NULL",
+    "type": "text NOT NULL",
+    "source": "text NOT NULL",
+    "page": "bigint",
+    "refs": "text[] NOT NULL",
+    "clearance": "bigint",
+    "clearance_as_given": "text",
+    "department": "text",
+    "rule": "bytea REFERENCES ragfilter_rules (key)",
+    "metadata": "text NOT NULL",
+    "fingerprint": "text NOT NULL",
+    "passage": "text NOT NULL",
+    "vector": "vector NOT NULL",
+    "edited": "bigint NOT NULL",
+}
+"""The columns of a chunk. A NULL clearance cannot be read; it meets no condition, so its chunk is
+hidden."""
 ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.text"
 """What a catalogue entry is made of; the rule's text comes from `ragfilter_rules`, as `r`."""
 WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
 
 Parameters = dict[str, Any]
+
+
+def upgrade(connection: sa.Connection) -> None:
+    """Bring the tables to the newest version, in the connection's transaction. Raises StoreError if
+    they are newer than that."""
+    script = ScriptDirectory(str(Path(__file__).parent))
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
+    context = MigrationContext.configure(
+        connection,
+        opts={
+            "version_table": VERSIONS,
+            "fn": lambda revision, _: script._upgrade_revs("heads", revision),
+        },
+    )
+    try:
+        if context.get_current_heads() == tuple(script.get_heads()):
+            return
+        with Operations.context(context):
+            context.run_migrations()
+    except CommandError:
+        raise StoreError(
+            "The workspace was changed by a newer version of ragfilter.",
+            remedy="Install that version here too.",
+        ) from None
+
+
+def chunk_table(number: int, dimension: int) -> str:
+    """The statement that makes the table of one collection's chunks."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in FIELDS.items())
+    return f"CREATE TABLE {chunks_of(number)} (place bigserial, {columns})".replace(
+        "vector vector", f"vector vector({dimension})"
+    )
+
+
+def chunk_indexes(number: int) -> tuple[str, ...]:
+    """The statements that index the chunks by what conditions name."""
+    table = chunks_of(number)
+    return (
+        f"CREATE INDEX ON {table} (clearance, department)",
+        f"CREATE INDEX ON {table} (source)",
+        f"CREATE INDEX ON {table} (edited)",
+        f"CREATE INDEX ON {table} USING gin ({SEARCHED_TEXT.replace('c.', '')})",
+        f"CREATE INDEX ON {table} (rule) WHERE rule IS NOT NULL",
+    )
+
+
+def chunks_of(number: int) -> str:
+    """The table of the chunks of a collection with this number."""
+    return f"ragfilter_chunks_{number}"
 
 
 def rule_key(rule: str) -> bytes:
@@ -76,7 +151,8 @@ def copy_in(cursor: Cursor[Any], table: str, rows: Iterable[StoredRow], edited: 
     cursor.adapters.register_dumper(np.ndarray, dumper)
     statement = f"COPY {table} ({', '.join(FIELDS)}) FROM STDIN WITH (FORMAT BINARY)"
     with cursor.copy(statement.encode()) as copy:
-        copy.set_types([found[0] if kind == "vector" else kind for kind in FIELDS.values()])
+        kinds = [kind.split()[0] for kind in FIELDS.values()]
+        copy.set_types([found[0] if kind == "vector" else kind for kind in kinds])
         for row in rows:
             copy.write_row(_fields(row, edited))
 

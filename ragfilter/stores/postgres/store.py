@@ -17,10 +17,9 @@ from ragfilter.basics.extras import extra
 from ragfilter.errors import CollectionMissing, WorkspaceLocked
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores.chunked import check_embedder, pages
+from ragfilter.stores.base import CollectionInfo, check_embedder, check_name, pages
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, with_rule
-from ragfilter.stores.info import CollectionInfo, check_name
-from ragfilter.stores.postgres import rows, schema
+from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.collection import FEW, PgCollection
 from ragfilter.stores.postgres.connection import PgConnection
 
@@ -63,7 +62,7 @@ class PgStore(PgConnection):
             row = self.registered(name)
         except CollectionMissing:
             return None
-        query = f"SELECT id, fingerprint FROM {schema.chunks_of(row.number)}"
+        query = f"SELECT id, fingerprint FROM {rows.chunks_of(row.number)}"
         return CopySummary(row.embedder, dict(map(tuple, self.read(query))))
 
     def put(
@@ -97,7 +96,7 @@ class PgStore(PgConnection):
                 {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)},
             ).one_or_none()
             if made is not None:
-                connection.exec_driver_sql(schema.chunk_table(*made))
+                connection.exec_driver_sql(rows.chunk_table(*made))
             # From here on edits of rules wait.
             with suppress(CollectionMissing), self.changing(name):
                 pass
@@ -105,7 +104,7 @@ class PgStore(PgConnection):
                 edited = rules()
                 batch = [with_rule(row, edited) for row in batch]
                 self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
-                table = schema.chunks_of(row.number)
+                table = rows.chunks_of(row.number)
                 for part in pages(batch, WRITE_PART):
                     _merge(connection, table, part, row.version, anew=made is not None)
                     progress(len(part))
@@ -121,7 +120,7 @@ class PgStore(PgConnection):
     def change_clearances(self, name: str, given: Mapping[str, Bars]) -> None:
         """Give the chunks of a collection these clearances, at once. Their fingerprints stay, so
         their records still count as changed."""
-        table = schema.chunks_of(self.registered(name).number)
+        table = rows.chunks_of(self.registered(name).number)
         values = {
             "ids": list(given),
             "levels": [level for level, _, _ in given.values()],
@@ -147,7 +146,7 @@ class PgStore(PgConnection):
         """The vectors of a collection by the keys of their passages, as far as it has them."""
         query = (
             "SELECT DISTINCT ON (passage) passage, vector::text "
-            f"FROM {schema.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
+            f"FROM {rows.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
         )
         found = self.read(query, {"keys": list(passages)})
         return {key: rows.read(text) for key, text in found}
@@ -181,13 +180,13 @@ class PgStore(PgConnection):
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with nothing but id, title and text."""
-        table = schema.chunks_of(self.registered(name).number)
+        table = rows.chunks_of(self.registered(name).number)
         found = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
         return [Chunk(i, text, title=title) for i, text, title in found]
 
     def as_given(self, name: str) -> dict[str, str | None]:
         """What the source said instead of a readable clearance, by chunk id."""
-        table = schema.chunks_of(self.registered(name).number)
+        table = rows.chunks_of(self.registered(name).number)
         return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
 
     def changed(self, name: str) -> datetime:
@@ -258,8 +257,8 @@ def _merge(
 
 def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
     """Index the chunks, their vectors too once there are many."""
-    table = schema.chunks_of(number)
-    for statement in schema.chunk_indexes(number) if anew else ():
+    table = rows.chunks_of(number)
+    for statement in rows.chunk_indexes(number) if anew else ():
         connection.exec_driver_sql(statement)
     size = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
     if size > FEW:
@@ -273,4 +272,4 @@ def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
 def _drop(connection: sa.Connection, name: str) -> None:
     delete = "DELETE FROM ragfilter_collections WHERE name = %(name)s RETURNING id"
     for (number,) in connection.exec_driver_sql(delete, {"name": name}).all():
-        connection.exec_driver_sql(f"DROP TABLE {schema.chunks_of(number)}")
+        connection.exec_driver_sql(f"DROP TABLE {rows.chunks_of(number)}")

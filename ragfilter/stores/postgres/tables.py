@@ -18,7 +18,7 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata
-from ragfilter.stores.info import CollectionInfo
+from ragfilter.stores.base import CollectionInfo
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.collection import RowCollection, Searched
 from ragfilter.stores.postgres.connection import Reader

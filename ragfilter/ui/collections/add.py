@@ -23,7 +23,7 @@ from ragfilter.indexing.queue import queue_of
 from ragfilter.ingest import csv_file
 from ragfilter.ingest.load import SUFFIXES, load, stage
 from ragfilter.ingest.records import COLUMNS, SHORTEST, ReadOptions, Record
-from ragfilter.stores.info import check_name
+from ragfilter.stores.base import check_name
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message

@@ -15,9 +15,9 @@ from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import User
 from ragfilter.settings.deployment import is_address
 from ragfilter.stores import foreign, manage
-from ragfilter.stores.export import export
 from ragfilter.stores.foreign import ForeignCheck, Opening
-from ragfilter.ui.kit import demo_collections, problems
+from ragfilter.stores.manage import export
+from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
@@ -55,14 +55,11 @@ def draw(visit: Visit, user: User) -> None:
         )
     _one(every, visit, user)
     _elsewhere(visit.resources)
-    # Whoever tries one demo is offered the other one too.
-    tried = state.session().collection in demo_collections.DEMOS
-    for name in demo_collections.missing(visit.collections) if tried else ():
-        st.button(
-            demo_collections.DEMOS[name].button, key=f"build-{name}", icon=":material/play_arrow:",
-            on_click=demo_collections.order, args=(name, queue_of(visit.resources.bench)),
-            help=demo_collections.DEMOS[name].about,
-        )  # fmt: skip
+    if state.session().collection in empty.DEMOS:
+        # Whoever tries one demo is offered the other one too.
+        for name, (_, about) in empty.DEMOS.items():
+            if name not in visit.collections or not visit.collections[name].complete:
+                empty.draw_build_button(name, queue_of(visit.resources.bench), about)
 
 
 @st.fragment

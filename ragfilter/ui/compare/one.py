@@ -18,7 +18,7 @@ from ragfilter.report.rows import Pairing, contrast, reason
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare.sides import ComparedSide, differences
-from ragfilter.ui.kit import answer, grid, problems, share, stacks, votes
+from ragfilter.ui.kit import answer, grid, problems, share, stacks
 from ragfilter.ui.kit.stacks import Stack, StackRow
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import answers, questions, state
@@ -210,7 +210,7 @@ def _answers(
                 answer.answered(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, found, sides, strict=True)
             )
-            votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+            answer.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
 
 def _show(

@@ -18,7 +18,7 @@ from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_s
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import layer
 from ragfilter.publish.measured import of_run
-from ragfilter.stores.export import content_of
+from ragfilter.stores.manage import content_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted

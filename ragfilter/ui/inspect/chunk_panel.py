@@ -1,5 +1,5 @@
-"""One chunk: its text, what every layer decided about it, its `query_must` rule with the rule's
-effect, and small changes that would keep or drop it.
+"""One chunk: its text, what every layer decided about it, its labels, its `query_must` rule with
+the rule's effect, and small changes that would keep or drop it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
 from ragfilter.rules.match import rule_book
+from ragfilter.stores.labels import GRADES, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.inspect import hit_table, label_buttons, reference_graph
+from ragfilter.ui.inspect import hit_table, reference_graph
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.pruned import struck_text
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import elements, html
-from ragfilter.ui.look.prose import literal
+from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.state import MAX_MARKS, LabelChange
+from ragfilter.ui.session.visit import View, author
 
+MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
+"""The button of every grade, whose shortcut key is the grade."""
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
 
 
@@ -51,7 +54,7 @@ def draw(view: View) -> None:
     chunk = _whole(hit.chunk, view)
     named = _named_refs(view, chunk)
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
-    label_buttons.draw(view, chunk.id)
+    _labels(view, chunk.id)
     match _part(view, chunk.id):
         case "Rule":
             with st.container(key="rule-both", horizontal=True, gap="small"):
@@ -81,9 +84,65 @@ def _opened(view: View) -> Hit | None:
     return find_hit(view.shown, wanted) or hit
 
 
+@problems.shown()
+def _labels(view: View, chunk_id: str) -> None:
+    """Draw the buttons that say how relevant the chunk is, and the labels it already has."""
+    asked, grade_now = view.asked, view.grades.get(chunk_id)
+    with st.container(key="marks", horizontal=True, vertical_alignment="center", gap="small"):
+        for grade, word in MARKS.items():
+            st.button(
+                word,
+                key=f"mark-{grade}",
+                type="primary" if grade_now == grade else "secondary",
+                shortcut=str(grade),
+                on_click=_mark,
+                args=(asked.collection, asked.query, chunk_id, grade),
+                help=f"Label this chunk as {GRADES[grade]} to the question.",
+            )
+        done = state.session().marks
+        st.button(
+            "Undo",
+            key="mark-undo",
+            icon=":material/undo:",
+            shortcut="U",
+            on_click=_undo,
+            disabled=not done,
+            help="Undoes your last label." if done else "Nothing to undo.",
+        )
+    words = "; ".join(label.told for label in view.labels if label.chunk_id == chunk_id)
+    if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
+        words += ". They disagree, and the last one counts"
+    if words:
+        html.draw(f'<p class="rf-aside">{html.text(words)}.</p>')
+
+
+@state.tell_errors()
+def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
+    marked = open_resources().bench.labels.mark(collection, query, [chunk_id], grade, who=author())
+    ids = tuple(label.id for label in marked)
+    mark = LabelChange(ids, chunk_id, collection, query)
+    state.session().marks = [*state.session().marks, mark][-MAX_MARKS:]
+    state.open_chunk(chunk_id)
+
+
+@state.tell_errors()
+def _undo() -> None:
+    if not state.session().marks:
+        # The key was pressed again before the page had disabled the button.
+        return
+    *before, mark = state.session().marks
+    open_resources().bench.labels.take_back(mark.label_ids)
+    state.session().marks = before
+    asked = state.session().asked
+    if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
+        st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))
+    else:
+        state.open_chunk(mark.chunk_id)
+
+
 def _text(view: View, chunk: Chunk) -> None:
     with st.container(key="chunk-text"):
-        if struck := struck_text(view.shown, chunk.id, chunk.text):
+        if struck := html.struck_text(view.shown, chunk.id, chunk.text):
             html.draw(struck)
         else:
             st.text(chunk.text or "This chunk has no text.")

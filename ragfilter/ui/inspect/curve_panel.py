@@ -1,5 +1,9 @@
-"""The curve on the page with its one line, and what tunes it: which ranks are shown, and the
-settings that decide the cut.
+"""The curve on the page, with its lines as handles, and what tunes it: which ranks are shown, and
+the settings that decide the cut.
+
+The browser drags the lines and looks up how many chunks each position would keep, in steps that
+come with the picture. Keys move them too, and step from chunk to chunk. Releasing a line changes
+the setting, as any other control does.
 """
 
 from __future__ import annotations
@@ -7,47 +11,52 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
+from ragfilter.engine.whatif import SettingChange
 from ragfilter.layers.cutoff import acting, cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import PoolResult
+from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report import ChunkRow, curve_points
 from ragfilter.report.curve_points import Frame, Points
-from ragfilter.report.thresholds import CutLine, change_to_keep, cut_line, limits
+from ragfilter.report.thresholds import CutLine, change_to_keep, cut_line, keeps, limits
 from ragfilter.settings.schema import field
+from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.inspect import curve_drag, curve_plot, label_buttons
+from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.kit import sidebar as settings_of
-from ragfilter.ui.look import elements, html, plotting, theme
+from ragfilter.ui.look import frame, html, plotting, theme
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
 VIEW, TITLE_WIDTH = "tune", 30
-BY_SCORE, BY_DISTANCE = "By score", "By distance"
+KEY = "drag"
+# The count is announced in an element that persists; a redrawn one is not read aloud.
+HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(view: View) -> None:
     """Draw the picture, and below it what is folded away."""
     result, session = view.shown, state.session()
     detail, line = cut_of(result), cut_line(result)
-    if curve_points.reranked(detail) and st.session_state.get("curve-values") == BY_DISTANCE:
-        # The cut is one of scores, which only few hits have.
-        detail = line = None
-    every = curve_points.place(result, view.rows, detail)
-    every = replace(every, labels=label_buttons.grades(view))
+    every = replace(curve_points.place(result, view.rows, detail), labels=view.grades)
     points = every.folded(session.chunk) if _folds() else every
-    frame = _frame(view, points, line)
-    tuned = (result, detail) if session.tuning and detail is not None else None
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
-            points, line, frame, tuned=tuned, chosen=session.chunk, dark=theme.is_dark()
+            points,
+            line,
+            _frame(view, points, line),
+            tuned=(result, detail) if session.tuning and detail is not None else None,
+            chosen=session.chunk,
+            dark=theme.is_dark(),
         )
         plotting.draw(
             plot,
@@ -57,15 +66,21 @@ def draw(view: View) -> None:
             selection_mode="points",
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
         )
-        summary = view.summary
-        counts = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
-        nearest = change_to_keep(result, -1, view.under), change_to_keep(result, 1, view.under)
         names = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = dict(zip((row.id for row in view.rows), names, strict=True))
-        curve_drag.draw(
-            result, points, detail, line, plot, nearest, titles,
-            tuning=session.tuning, told=counts,
-        )  # fmt: skip
+        data = overlay(result, points, plot, titles, session.chunk, tuning=session.tuning)
+        nearest = (change_to_keep(result, by, view.under) for by in (-1, 1) if detail is not None)
+        data["steps"] = [_step(titles, change) for change in nearest]
+        summary = view.summary
+        # Counts the moves, so that the browser drops its own position even if undo leads back to
+        # the same picture.
+        data |= {
+            "told": f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}",
+            "moves": session.drag_moves,
+        }
+        ids = [row.id for row in points.rows]
+        frame.mount("inspect/curve_drag.js", HTML, key=KEY, data=data, height="stretch",
+                    on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
     _draw_fold(every, points, len(view.rows))
 
 
@@ -87,9 +102,9 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
         if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
             return held
     window = _window(last) or curve_points.around_cut(view.shown, points, cut_of(view.shown))
-    frame = curve_points.framed(points, window, line)
-    session.curve_frame = shown_for, frame
-    return frame
+    framed = curve_points.framed(points, window, line)
+    session.curve_frame = shown_for, framed
+    return framed
 
 
 def _draw_fold(every: Points, shown: Points, count: int) -> None:
@@ -116,15 +131,7 @@ def controls(view: View) -> None:
     result = view.shown
     draw_settings(result, dict(view.summary.strategies))
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        scored = curve_points.reranked(cut_of(result))
-        if scored:
-            elements.choice(
-                "Values", (BY_SCORE, BY_DISTANCE),
-                "By score: what the cutoff compared after reranking. By distance: every hit.",
-                key="curve-values", default=BY_SCORE,
-            )  # fmt: skip
-        by_distance = scored and st.session_state.get("curve-values") == BY_DISTANCE
-        points = curve_points.place(result, view.rows, None if by_distance else cut_of(result))
+        points = curve_points.place(result, view.rows, cut_of(result))
         _ranges(len(points.x))
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
@@ -218,3 +225,106 @@ def applied_limits(result: PoolResult) -> str:
         items.append(f"<li>{html.text(f'{chosen} is chosen, but {detail.fallback_reason}')}.</li>")
     items += [f"<li>{html.text(each.words)}</li>" for each in every if not each.bound]
     return "".join(items)
+
+
+def overlay(
+    result: PoolResult,
+    points: Points,
+    plot: go.Figure,
+    titles: Mapping[str, str],
+    chosen: str | None,
+    *,
+    tuning: bool,
+) -> dict[str, Any]:
+    """The browser's data: the lines that can be dragged over `plot`, the points that reached the
+    cut, every chunk on the curve with its short title and label, which one is `chosen`, and the
+    position of the plot's axes."""
+    detail, line, layout = cut_of(result), cut_line(result), plot.layout
+    margin = layout.margin
+    at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
+    return {
+        "points": [at[i] for i in points.entered if i in at],
+        "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
+        "chunks": [
+            [*at[row.id], titles[row.id], row.kept, *_label(points.labels.get(row.id))]
+            for row in points.rows
+        ],
+        "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
+        "size": curve_plot.marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
+        "margin": [margin.l, margin.t, margin.r, margin.b],
+        "axes": {
+            name: {"range": axis.range, "domain": axis.domain or (0, 1)}
+            for name, axis in (("x", layout.xaxis), ("y", layout.yaxis), ("y2", layout.yaxis2))
+        },
+        "lines": [] if detail is None else _lines(result, detail, line, tuning=tuning),
+        "cut": line and line.limit,
+        "place": line and line.place,
+    }
+
+
+def _label(grade: int | None) -> tuple[str, str]:
+    """What the curve shows of a label, and what a screen reader says."""
+    if grade is None:
+        return "", ""
+    return f"{theme.LABELLED} {grade}", f", labelled {GRADES.get(grade, grade)}"
+
+
+def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, Any] | None:
+    """A button's setting, value and what it would change, in words."""
+    if change is None:
+        return None
+
+    def named(ids: Sequence[str]) -> str:
+        more = f" and {len(ids) - 2} more" if len(ids) > 2 else ""
+        return ", ".join(f"“{titles.get(i, i)}”" for i in ids[:2]) + more
+
+    moved = (("keeps", change.came), ("drops", change.went))
+    moves = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)
+    return {"path": change.path, "value": change.new, "about": f"{change.words} {moves}."}
+
+
+def _lines(
+    result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool
+) -> list[dict[str, Any]]:
+    """The thresholds of the strategy that cut: each with the axis of its line, and the base and
+    factor that convert its value to a position there. While nothing is tuned, only that of the
+    line which cuts."""
+    reads = strategy(detail.cut.strategy).reads
+    best = min(detail.values[: len(detail.cut.gaps) + 1])
+    places = {
+        "max_results": ("x", 0.5, 1.0),
+        "gap_threshold": ("y2", 0.0, 1.0),
+        "distance_offset": ("y", best, 1.0),
+        "relative_offset": ("y", best, (detail.background or best) - best),
+    }
+    cuts = ""
+    if line is not None and (line.place or line.limit is not None):
+        cuts = "x" if line.place else "y" if line.limit == detail.cut.limit else ""
+    return [
+        _line(result, name, *place) | {"drawn": place[0] in ("y2", cuts)}
+        for name, place in places.items()
+        if name in reads and place[-1] > 0 and (tuning or place[0] == cuts)
+    ]
+
+
+def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> dict[str, Any]:
+    info, value = field(f"cutoff.{name}"), result.settings.get(f"cutoff.{name}")
+    low, step = info.low or 0, info.step or 1
+    # As far as the setting's slider reaches.
+    count = round((max(info.ceiling or info.high or low, value) - low) / step)
+    values = tuple(info.value_type(round(low + step * i, 6)) for i in range(count + 1))
+    return {
+        "path": info.path, "label": info.label, "axis": axis, "base": base, "per": per,
+        "low": low, "step": step, "count": count, "digits": 0 if info.value_type is int else 3,
+        "value": value, "steps": keeps(result, name, values),
+    }  # fmt: skip
+
+
+def _walked(ids: Sequence[str]) -> None:
+    state.open_chunk(ids[st.session_state[KEY].walked])
+
+
+def _moved() -> None:
+    state.session().drag_moves += 1
+    moved = st.session_state[KEY].moved
+    state.change({moved["path"]: field(moved["path"]).value_type(moved["value"])})

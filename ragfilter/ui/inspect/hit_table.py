@@ -16,7 +16,6 @@ from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.inspect import label_buttons
 from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import elements, theme
@@ -81,7 +80,7 @@ def draw(view: View) -> None:
                 with_score=any(row.rerank_score is not None for row in rows),
                 refs=refs,
                 edited=edited,
-                labels=label_buttons.grades(view),
+                labels=view.grades,
                 of_cutoff=compared(result, cut_of(result)),
             ),
             [row.id for row in shown],

@@ -8,7 +8,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.model import PoolResult
+from ragfilter.answer.stream import Prices
+from ragfilter.engine.complete import forget_failures
+from ragfilter.engine.replay import replay
+from ragfilter.judge.call import JudgeStats
+from ragfilter.model import Judgement, PoolResult
+from ragfilter.protocols import Usage
 from ragfilter.report import (
     VerdictRow,
     judge_stats,
@@ -16,52 +21,190 @@ from ragfilter.report import (
     verdict_rows,
     waits_for_judge,
 )
-from ragfilter.report.verdicts import Forecast, judge_prompt
+from ragfilter.report.verdicts import Forecast, forecast, judge_prompt
+from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.inspect import needs
-from ragfilter.ui.kit import grid, judge_words
+from ragfilter.ui.kit import grid
 from ragfilter.ui.look import elements, html, theme
-from ragfilter.ui.session import state
+from ragfilter.ui.session import answers, questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 ROW, MAX_ROWS = 30, 6
+ABOUT = (
+    "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
+    "it, or keep it and bring in what it refers to, 1, 3 or 5 references deep. It runs after the "
+    "cutoff because it is the only layer that costs money and takes seconds: what a rule or a "
+    "distance can settle for free is never sent. Only its button asks it, never a slider, and its "
+    "answers are cached."
+)
+SETUP = (
+    "No LLM is configured. Start ragfilter with OPENAI_API_KEY, or with OPENAI_BASE_URL for any "
+    "OpenAI-compatible server; `make local-llm` starts a tiny one on this machine."
+)
+NO_PRICE = "no price set (RAGFILTER_PRICE_PROMPT, RAGFILTER_PRICE_COMPLETION)"
 
 
 def draw(view: View) -> None:
     """The judge's page of the panel."""
     result, resources = view.mine, view.resources
-    settings = result.settings.judge
-    no_llm = resources.bench.chat is None
+    settings, stats = result.settings.judge, judge_stats(result)
     if not settings.enabled:
-        state_of = judge_words.SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
-        _say(f"<b>The judge is off.</b> {html.prose(state_of)}")
-        elements.aside(judge_words.ABOUT)
-        return
-    stats = judge_stats(result)
-    costs = needs.judging_costs(result, resources)
-    if waits_for_judge(result):
-        _waiting(costs, result, resources)
+        no_llm = resources.bench.chat is None
+        how = SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
+        _say(f"<b>The judge is off.</b> {html.prose(how)}")
+    elif waits_for_judge(result):
+        _waiting(result, resources)
     elif stats is None:
         why = result.message or "The layers before it let no chunk through."
         _say(f"<b>Nothing reached the judge.</b> {html.text(why)}")
     else:
         if stats.fallback:
-            _failure(stats.error, costs, result, resources)
-        html.draw(_facts(judge_words.after(stats, resources.prices), short=True))
+            _failure(stats.error, result, resources)
+        html.draw(_facts(after(stats, resources.prices), short=True))
         _verdicts(result)
-        html.draw(f'<p class="rf-aside">{html.text(judge_words.by_whom(stats, settings))}</p>')
-        _remarks(result)
-    _prompt(result)
-    elements.aside(judge_words.ABOUT)
+        html.draw(f'<p class="rf-aside">{html.text(by_whom(stats, settings))}</p>')
+        if ignored := "; ".join(remarks(result)):
+            html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(ignored)}.</p>')
+    if settings.enabled:
+        _prompt(result)
+    elements.aside(ABOUT)
 
 
-def _waiting(costs: Forecast | None, result: PoolResult, resources: Resources) -> None:
+def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
+    """What a call of the judge would use, now or again after a failure; None if there is nothing to
+    judge or no LLM."""
+    chat = resources.bench.chat
+    if chat is None:
+        return None
+    if _failed(result):
+        result = replay(forget_failures(result.pool, "judge"), result.settings, result.user)
+    remembered = resources.bench.judgements
+    return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
+
+
+def draw_button(result: PoolResult, costs: Forecast) -> None:
+    """Draw the button that asks the LLM, with what it costs."""
+    again = _failed(result)
+    st.button(
+        button_label(costs, again=again),
+        key="need-judge",
+        type="primary",
+        icon=":material/refresh:" if again else ":material/bolt:",
+        on_click=questions.request,
+        args=("judge", again),
+        help="Sends one prompt to the LLM. The tab Judge shows it.",
+    )
+
+
+def button_label(costs: Forecast, *, again: bool) -> str:
+    """The label of the button: chunks, tokens, time, and the price if one is set."""
+    n = numbers.chunks(costs.asked)
+    if costs.remembered:
+        return f"Use the cached answer for {n} · free"
+    parts = [
+        f"Ask the LLM {'again ' if again else ''}about {n}",
+        f"~{numbers.tokens(costs.prompt_tokens + costs.completion_tokens)}",
+        f"at most {numbers.limit(costs.at_most_ms)}"
+        if costs.usual_ms is None
+        else f"usually {numbers.ms(costs.usual_ms)}",
+    ]
+    if costs.cost is not None:
+        parts.append(f"cost {numbers.money(costs.cost, costs.currency)}")
+    return " · ".join(parts)
+
+
+def before(costs: Forecast, settings: Judge) -> list[tuple[str, str]]:
+    """What a call would use, as (label, value) pairs."""
+    if costs.remembered:
+        said = f"{numbers.chunks(costs.asked)}, same prompt as before"
+        return [("Chunks", said), ("Tokens, time, cost", "none: the answer is cached")]
+    chunks = f"{costs.asked} in the prompt"
+    if costs.shortened:
+        chunks += f", {_shortened(costs.shortened, settings)}"
+    if costs.left_out:
+        room = numbers.tokens(settings.max_prompt_tokens)
+        chunks += f"; {costs.left_out} do not fit into {room} (Prompt budget) and will be dropped"
+    time = f"at most {numbers.limit(costs.at_most_ms)}, then it falls back"
+    if costs.usual_ms is not None:
+        time = f"usually {numbers.ms(costs.usual_ms)}, {time}"
+    price = NO_PRICE
+    if costs.cost is not None:
+        price = f"about {numbers.money(costs.cost, costs.currency)}"
+    return [
+        ("Chunks", chunks),
+        ("Tokens", f"about {costs.prompt_tokens:,} sent, {costs.completion_tokens:,} back"),
+        ("Time", time),
+        ("Cost", price),
+        ("Prompt", costs.prompt_version),
+    ]
+
+
+def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
+    """What judging did and used, as (label, value) pairs."""
+    facts = [
+        ("Candidates", numbers.count(stats.original)),
+        ("Kept", numbers.count(stats.kept)),
+        ("Reduction", f"{stats.reduction:.0%}"),
+        ("Added by references", numbers.count(stats.expanded)),
+        ("Fallback", "used" if stats.fallback else "not used"),
+        ("Time", numbers.ms(stats.ms)),
+        ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
+    ]
+    if prices is not None:
+        cost = prices.of(Usage(stats.prompt_tokens, stats.completion_tokens))
+        facts.append(("Cost", numbers.money(cost, prices.currency)))
+    return facts
+
+
+def by_whom(stats: JudgeStats, settings: Judge) -> str:
+    """Which model judged with which prompt, and how many chunks were in no prompt."""
+    parts = [
+        f"Judged by {answers.model_label(stats.model) or 'nobody'}",
+        "cached, so time, tokens and cost describe the original call" if stats.cached else "",
+        f"prompt {stats.prompt_version}" if stats.prompt_version else "",
+        _shortened(stats.shortened, settings) if stats.shortened else "",
+        f"{numbers.chunks(stats.left_out)} did not fit into the prompt" if stats.left_out else "",
+    ]
+    return "; ".join(filter(None, parts)) + "."
+
+
+def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
+    """Sign and word for the verdict on a chunk, or for why there is none."""
+    signs = {name: mark.sign for name, mark in theme.OUTCOMES.items()}
+    if row.outcome == "expanded":
+        return f"{signs['expanded']} added"
+    if row.outcome == "fallback":
+        return f"{signs['fallback']} fallback"
+    sign = signs.get(row.outcome, theme.LAYERS["judge"].sign)
+    if row.said:
+        return f"{sign} {row.said}"
+    if judgement is not None and row.id in judgement.left_out:
+        return f"{sign} no room"
+    if judgement is not None and row.id in judgement.unreadable:
+        return f"{sign} unreadable"
+    if judgement is not None and row.id in judgement.asked and not judgement.error:
+        return f"{sign} not named"
+    return f"{sign} not sent" if row.outcome == "dropped" else f"{sign} pending"
+
+
+def _failed(result: PoolResult) -> bool:
+    """Whether the judge fell back and asking again may help."""
+    stats = judge_stats(result)
+    return stats is not None and stats.fallback and bool(stats.error)
+
+
+def _shortened(n: int, settings: Judge) -> str:
+    return f"{n} shortened to fit {numbers.tokens(settings.max_prompt_tokens)}"
+
+
+def _waiting(result: PoolResult, resources: Resources) -> None:
+    costs = costs_of(result, resources)
     n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
-        _say(f"<b>{n} would be judged.</b> {html.prose(judge_words.SETUP)}")
+        _say(f"<b>{n} would be judged.</b> {html.prose(SETUP)}")
         return
     changed = ""
     if result.pool.judgements:
@@ -71,19 +214,19 @@ def _waiting(costs: Forecast | None, result: PoolResult, resources: Resources) -
         f"<b>Not asked yet.</b> {n} wait for a verdict. Until then, the nearest "
         f"{stay} are kept.{changed}"
     )
-    html.draw(_facts(judge_words.before(costs, result.settings.judge)))
-    needs.judge_button(costs, result, resources, short=True)
+    html.draw(_facts(before(costs, result.settings.judge)))
+    draw_button(result, costs)
 
 
-def _failure(error: str, costs: Forecast | None, result: PoolResult, resources: Resources) -> None:
+def _failure(error: str, result: PoolResult, resources: Resources) -> None:
     sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
     n = numbers.chunks(result.trace("judge").n_out)
     html.draw(
         f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed.</b> '
         f"{html.text(_sentence(error))} The first {n} by distance are kept, marked fallback.</p>"
     )
-    if costs is not None:
-        needs.judge_button(costs, result, resources, short=True)
+    if costs := costs_of(result, resources):
+        draw_button(result, costs)
 
 
 def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
@@ -97,9 +240,8 @@ def _verdicts(result: PoolResult) -> None:
     """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
     root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(state.session().operator)))
-    judgement = result.judgement
     chips = theme.verdicts(dark=theme.is_dark())
-    verdicts = [judge_words.verdict(row, judgement) for row in rows]
+    verdicts = [verdict(row, result.judgement) for row in rows]
     came = any(row.by is not None for row in rows)
     full = [row.title for row in rows]
     short = telling_titles(full, TITLE_BESIDE if came else TITLE_ALONE)
@@ -112,7 +254,9 @@ def _verdicts(result: PoolResult) -> None:
         ],
     }
     if came:
-        table["came from"] = [_origin(row, via) for row in rows]
+        table["came from"] = [
+            f"{row.by.step}, {via.get(row.by.via, row.by.via)}" if row.by else "" for row in rows
+        ]
     colours = {word: chips[word[0]] for word in verdicts}
     column = st.column_config
     config: dict[str, Any] = {
@@ -150,18 +294,6 @@ def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
     return ordered
 
 
-def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
-    """The chunk whose references led to this one, if an expansion brought it in."""
-    if row.by is None:
-        return ""
-    return f"{row.by.step}, {titles.get(row.by.via, row.by.via)}"
-
-
-def _remarks(result: PoolResult) -> None:
-    if words := "; ".join(remarks(result)):
-        html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(words)}.</p>')
-
-
 def _prompt(result: PoolResult) -> None:
     """Draw the exact messages and the raw answer."""
     ready = judge_prompt(result)
@@ -169,7 +301,7 @@ def _prompt(result: PoolResult) -> None:
         return
     waits = waits_for_judge(result)
     n = len(ready.shortened)
-    short = f"; {judge_words.shortened(n, result.settings.judge)}" if n else ""
+    short = f"; {_shortened(n, result.settings.judge)}" if n else ""
     with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
         html.draw(
             f'<p class="rf-aside">{numbers.chunks(len(ready.asked))}, about '
@@ -188,12 +320,12 @@ def _prompt(result: PoolResult) -> None:
                 "With clearance on, only operators see the reply: it may come from a query by a "
                 "user who sees more. View as operator to read it."
             )
-        elif judgement is not None and judgement.cached and not judgement.reply:
-            elements.aside("Replies from earlier runs are not stored.")
-        elif judgement is None or not judgement.reply:
-            elements.aside("The reply was empty.")
-        else:
+        elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)
+        elif judgement is not None and judgement.cached:
+            elements.aside("Replies from earlier runs are not stored.")
+        else:
+            elements.aside("The reply was empty.")
 
 
 def _say(body: str) -> None:

@@ -1,5 +1,6 @@
 """A result on the page: one sentence, before and after beside the curve, and both answers. Settings
-and evidence open on a click.
+and evidence open on a click: the table, and beside it a panel with the open chunk, the answers, the
+exact prompt, the re-query rounds or the debug trace.
 """
 
 from __future__ import annotations
@@ -7,18 +8,36 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.report import visible
+from ragfilter.answer.stream import VERSION, messages
+from ragfilter.engine.complete import forget_failures
+from ragfilter.engine.replay import replay
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import Need, PoolResult, Rounds
+from ragfilter.report import trace_text, visible
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import curve_panel, needs
-from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
+from ragfilter.ui.inspect import curve_panel, judge_panel
+from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary, view_as
 from ragfilter.ui.kit.question_box import draw_present_button
-from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import link, state
+from ragfilter.ui.look import elements, frame, html
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import answers, link, questions, state, widget
+from ragfilter.ui.session.resources import Resources, score_key
+from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
+
+HEIGHT = 584
+"""Minimum height of the panel in pixels; the style sheet uses the height of the window."""
+RERANKERS = {
+    "late_interaction": ("late interaction", 0.02),
+    "cross_encoder": ("the cross-encoder", 0.08),
+    "http": ("the endpoint", 0.05),
+}
+"""What scores chunks, and the seconds that it takes for one."""
 
 
 class Places(NamedTuple):
@@ -39,7 +58,7 @@ def begin(view: View) -> Places:
         html.heading("Result", level=1, name=view.asked.query)
         summary.draw(view, current_story)
         problems.failed(view.result)
-        needs.draw(view)
+        _draw_needs(view)
         if now.tuning:
             curve_panel.controls(view)
     stage = st.container(key="stage")
@@ -54,10 +73,8 @@ def begin(view: View) -> Places:
             summary.draw_strip(view)
             below, beside = st.columns((1.15, 1), gap="medium")
         if _clicked():
-            from ragfilter.ui.inspect import panel
-
             with beside:
-                beside = panel.draw(view)
+                beside = _draw_panel(view)
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
@@ -91,14 +108,14 @@ def finish(view: View, places: Places) -> None:
             html.heading("Chunks")
             hit_table.draw(view)
     if places.panel is not None:
-        from ragfilter.ui.inspect import panel
+        from ragfilter.ui.inspect import chunk_panel
         from ragfilter.ui.kit.rule_editor import saving
 
         with places.panel:
             if _clicked():
-                panel.finish(view)
+                chunk_panel.finish(view)
             else:
-                panel.draw(view)
+                _draw_panel(view)
         with places.below:
             saving.keep_all_in_browser()
     now = state.session()
@@ -159,3 +176,153 @@ def _open_tuning(on: bool) -> None:
 
 def _clicked() -> bool:
     return bool(state.session().panel == "Chunk")
+
+
+def _draw_needs(view: View) -> None:
+    """Draw buttons for what the result lacks and, if the settings have outgrown the pool, for
+    asking again. While the judge's panel is open, its button is drawn there."""
+    result, resources = view.result, view.resources
+    wider = questions.falls_short(view.asked, result, result.settings)
+    rerank, again = _reranking(result)
+    costs = None if state.session().panel == "Judge" else judge_panel.costs_of(result, resources)
+    if rerank is None and costs is None and not wider:
+        return
+    with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
+        if rerank is not None:
+            st.button(
+                f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}",
+                key="need-rerank",
+                type="primary",
+                icon=":material/refresh:" if again else ":material/bolt:",
+                on_click=questions.request,
+                args=("rerank", again),
+                help=f"{literal(rerank.why)}. Until then, the layer uses distances.",
+            )
+        if costs is not None:
+            judge_panel.draw_button(result, costs)
+        if wider:
+            size = result.settings.retrieval.pool_size
+            st.button(
+                f"Gather again with these settings · pool {numbers.count(size)}",
+                key="gather-again",
+                icon=":material/refresh:",
+                on_click=state.renew,
+                help="The pool was gathered with other settings. This queries the store again.",
+            )
+
+
+def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
+    """The need for a reranker's scores, and whether reranking has failed before. The need is also
+    None if trying again cannot help; `problems.failed` then says what can."""
+    if problems.hopeless(result) is not None:
+        return None, False
+    again, needs = False, result.needs
+    key = reranker_key(result.settings.quality)
+    if any(failure.model == key for failure in result.pool.failures):
+        again = not any(need.kind == "rerank" for need in needs)
+        needs = replay(forget_failures(result.pool, "rerank"), result.settings, result.user).needs
+    return next((need for need in needs if need.kind == "rerank"), None), again
+
+
+def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
+    """What is scored, by what and where, and how long it takes for those without a cached score."""
+    quality = result.settings.quality
+    name = reranker_key(quality)
+    texts = [hit.chunk.passage for hit in result.pool.hits if hit.id in need.chunk_ids]
+    known = (resources.scores.get(score_key(name, result.query, text)) for text in texts)
+    left = sum(score is None for score in known)
+    called, seconds = RERANKERS[quality.reranker]
+    where = "local"
+    if quality.reranker == "http":
+        at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
+        cost = numbers.money(at.cost(left, batch), at.currency) if at.price else ""
+        where = ", ".join(filter(None, (numbers.counted(at.calls(left, batch), "call"), cost)))
+    n = numbers.chunks(len(need.chunk_ids))
+    return f"{n} with {called} · {numbers.seconds(left * seconds)}, {where}"
+
+
+def _draw_panel(view: View) -> DeltaGenerator:
+    """Draw the tabs and the chosen page. Returns the panel, which `finish` completes."""
+    name = state.session().panel
+    panel = st.container(key="panel", border=True, height=HEIGHT, gap="small")
+    with panel:
+        with st.container(
+            key="panel-bar", horizontal=True, vertical_alignment="center", gap="small"
+        ):
+            st.segmented_control(
+                "Panel",
+                PANELS,
+                default=name,
+                required=True,
+                label_visibility="collapsed",
+                **widget.of("panel-box", name, state.put, "panel"),
+            )
+        html.heading(name)
+        view_as.draw_note(name, view.user)
+        if not view.result.kept:
+            empty.nothing_kept(view.result)
+        match name:
+            case "Chunk":
+                # Its code is imported the first time it is drawn.
+                from ragfilter.ui.inspect import chunk_panel
+
+                chunk_panel.draw(view)
+            case "Judge":
+                judge_panel.draw(view)
+            case "Prompt":
+                _prompt(view.mine)
+            case "Rounds":
+                _rounds(view.mine)
+            case "Debug":
+                # As the user may see it.
+                st.code(trace_text(view.mine), language=None, wrap_lines=False)
+            case _:
+                answer.draw(view)
+    return panel
+
+
+@st.fragment
+def _prompt(result: PoolResult) -> None:
+    """The messages as they are sent, for either context."""
+    both = {side.label: side for side in answers.sides(result)}
+    with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        chosen = elements.choice(
+            "Context", both,
+            "The prompt with the kept chunks, or with those of a plain search.",
+            key="prompt-side", default="filtered",
+        )  # fmt: skip
+    side = both[chosen]
+    sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
+    elements.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
+    for message in messages(result.query, side.context):
+        html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
+        st.code(message.content, language=None, wrap_lines=True)
+
+
+def _rounds(result: PoolResult) -> None:
+    """Draw what another retrieval that excludes the chunks already seen would have brought."""
+    detail = result.trace("query_must").detail
+    if not isinstance(detail, Rounds):
+        html.draw(
+            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how many times a '
+            "re-query loop would have asked again.</p>"
+        )
+        return
+    loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
+    missed = numbers.chunks(detail.short) if detail.short else "none"
+    html.draw(
+        f'<p class="rf-say">{loop} to find {len(detail.kept)} of {detail.k} clean chunks, and miss '
+        f"{missed} that the wide pool holds. The pool took "
+        f"{numbers.counted(result.pool.queries, 'store query')}.</p>"
+    )
+    table = pd.DataFrame(
+        {
+            "round": [r.number for r in detail.rounds],
+            "retrieved": [len(r.retrieved) for r in detail.rounds],
+            "excluded": [len(r.excluded) for r in detail.rounds],
+            "kept": [len(r.kept) for r in detail.rounds],
+        }
+    )
+    table["kept so far"] = table["kept"].cumsum()
+    with st.container(key="rounds"):
+        st.dataframe(table, hide_index=True, height="content")

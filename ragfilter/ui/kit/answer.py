@@ -1,4 +1,5 @@
-"""The answer from the kept chunks next to the one from the unfiltered first k.
+"""The answer from the kept chunks next to the one from the unfiltered first k, and the votes on
+which is better: stored with the labels, one per person and pair.
 
 What rests on chunks that the other context lacks is marked.
 """
@@ -6,6 +7,7 @@ What rests on chunks that the other context lacks is marked.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -20,14 +22,15 @@ from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.preferences import Answered
+from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import elements, html, prose
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
-from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.visit import View, author
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
@@ -47,8 +50,6 @@ Show = Callable[[str, AnswerSide, AnswerSide, Answer, Resources], object]
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
-    from ragfilter.ui.kit import votes
-
     sides = answers.sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
     answers_given = both(view, sides, lambda side: title(side, notes[side.name]), _show)
@@ -59,7 +60,7 @@ def draw(view: View) -> None:
         answered(sides[0], answers_given[0], state.session().profile, view.result.settings),
         answered(sides[1], answers_given[1], "unfiltered", plain),
     )
-    votes.draw(view, pair, (sides[0].label, sides[1].label), own="inspect")
+    draw_votes(view, pair, (sides[0].label, sides[1].label), own="inspect")
 
 
 def is_awaited() -> bool:
@@ -332,3 +333,65 @@ def draw_pieces(
 def _quote(piece: Piece) -> str:
     words = _CITED.sub(r"<b>\1</b>", html.text(piece.text)).replace("\n", "<br>")
     return f"<p>{f'<mark>{words}</mark>' if piece.apart else words}</p>"
+
+
+@problems.shown()
+def draw_votes(
+    view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, own: str
+) -> None:
+    """Draw the four buttons, the current vote and the tally. `names` are the column names; `own`
+    keeps the button keys of two places apart."""
+    query, (left, right) = view.asked.query, pair
+    if left.text == right.text or left.chunks == right.chunks:
+        # Both contexts are the same, so there is nothing to choose between.
+        return
+    collection = state.session().collection
+    every = view.resources.bench.preferences.votes(collection)
+    here = on_pair((each for each in every if each.query == query.strip()), left, right)
+    me = author()
+    mine = next((v.seen_from(left) for v in here if v.who == me), None)
+    labels: dict[Choice, str] = {
+        "first": f"{names[0].capitalize()} is better",
+        "second": f"{names[1].capitalize()} is better",
+        "both": "Both fine",
+        "neither": "Both poor",
+    }
+    words = _said(Counter(v.seen_from(left) for v in here), on_settings(every, left, right), names)
+    with st.container(key=f"preference-{own}", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            for choice, label in labels.items():
+                st.button(
+                    label,
+                    key=f"prefer-{own}-{choice}",
+                    type="primary" if choice == mine else "secondary",
+                    on_click=_vote,
+                    args=(collection, query, left, right, choice),
+                    help="Your vote on these two answers, stored with the labels. Click another "
+                    "button to change it.",
+                )
+        html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
+
+
+def _said(here: Counter[Choice], settings: Counter[Choice], names: tuple[str, str]) -> str:
+    if not here.total() and not settings.total():
+        return "No votes on these answers yet."
+    words = f"This pair: {_tally(here, names)}." if here.total() else "No votes on this pair yet."
+    if settings.total() > here.total():
+        words += f" These settings over all questions: {_tally(settings, names)}."
+    return words
+
+
+def _tally(tally: Counter[Choice], names: tuple[str, str]) -> str:
+    words: dict[Choice, str] = {
+        "first": f"for {names[0]}", "second": f"for {names[1]}",
+        "both": "both fine", "neither": "both poor",
+    }  # fmt: skip
+    words_of = ", ".join(
+        f"{tally[choice]} {word}" for choice, word in words.items() if tally[choice]
+    )
+    return f"{numbers.counted(tally.total(), 'vote')}, {words_of}"
+
+
+@state.tell_errors()
+def _vote(collection: str, query: str, left: Answered, right: Answered, choice: Choice) -> None:
+    open_resources().bench.preferences.vote(collection, query, left, right, choice, who=author())

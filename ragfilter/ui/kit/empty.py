@@ -1,22 +1,37 @@
-"""Empty states that say what is missing, with a button that provides it."""
+"""Empty states that say what is missing, with a button that provides it: the demo collections,
+which the queue indexes like every other one, or a layer that drops less."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import IndexJob, Queue, queue_of
 from ragfilter.layers.registry import layer
-from ragfilter.model import LayerTrace, PoolResult
-from ragfilter.ui.kit import demo_collections, problems
+from ragfilter.model import PoolResult
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit, forget_collections
 
-COMMAND_WIDTH = 640
-"""Pixels: as wide as the text above it."""
+DEMOS = {
+    "demo": (
+        "Build the demo collection",
+        "The rules of an invented fantasy game, to try the layers with: look-alike tables, "
+        "comparisons, secrets.",
+    ),
+    "adsapi": (
+        "Build the API collection",
+        "The description of an invented advertising API, to try the LLM judge with: operations "
+        "and schemas that refer to each other.",
+    ),
+}
+"""The demo collections: the label of the button, and what each is for."""
+LOOK_S = 0.3
 
 
 def draw(visit: Visit, error: RagfilterError | None) -> None:
@@ -45,8 +60,19 @@ def _no_collection(resources: Resources) -> bool:
         "No collection yet",
         "ragfilter searches collections of text chunks. Two samples are included.",
     )
-    if demo_collections.offer(list(demo_collections.DEMOS), resources):
-        return True
+    queue = queue_of(resources.bench)
+    orders = [Order(name, name) for name in DEMOS]
+    building = (job for job in queue.jobs() if job.standing.open and job.order in orders)
+    if (job := next(building, None)) is not None:
+        return _built(job, queue)
+    with st.container(key="demos", gap="small"):
+        for name, (_, about) in DEMOS.items():
+            with st.container(key=f"demo-{name}", gap="small"):
+                html.draw(f'<p class="rf-demo"><b>{name}</b> {html.text(about)}</p>')
+                draw_build_button(
+                    name, queue, "Embeds a few hundred chunks with the bundled model. Takes under "
+                    "a minute on most machines.",
+                )  # fmt: skip
     st.page_link(
         "pages/collections.py",
         label="Or add your own files",
@@ -56,22 +82,61 @@ def _no_collection(resources: Resources) -> bool:
     return False
 
 
+def draw_build_button(name: str, queue: Queue, about: str) -> None:
+    """Draw the button that has the queue index a demo."""
+    st.button(
+        DEMOS[name][0], key=f"build-{name}", icon=":material/play_arrow:",
+        type="primary" if name == "demo" else "secondary",
+        on_click=_order, args=(name, queue), help=about,
+    )  # fmt: skip
+
+
+@state.tell_errors()
+def _order(name: str, queue: Queue) -> None:
+    queue.put(Order(name, name))
+
+
+def _built(job: IndexJob, queue: Queue) -> bool:
+    """Draw the progress until the job ends, and take it off the queue. Leaving the page ends only
+    the waiting. True unless it failed."""
+    st.button(
+        "Stop",
+        key="stop-build",
+        icon=":material/stop:",
+        on_click=state.tell_errors()(queue.stop),
+        args=(job.id,),
+        help="Stops after the current batch. Build again to continue from there.",
+    )
+    bar = st.progress(0.0, text="Waiting to be indexed …")
+    current: IndexJob | None = job
+    while (current := queue.job(job.id)) is not None and (at := current.standing).open:
+        if at.state == "running":
+            text = f"{at.share:.0%} of {at.phase}" if at.total else "Loading the embedding model …"
+            bar.progress(at.share, text=text)
+        with jobs.away():
+            time.sleep(LOOK_S)
+    bar.empty()
+    queue.remove(job.id)
+    if current is not None and current.standing.state == "failed":
+        try:
+            current.standing.result()
+        except RagfilterError as error:
+            problems.show(error)
+        return False
+    if current is None or current.standing.state == "done":
+        state.session().collection = job.order.collection
+    return True
+
+
 def _empty_collection(name: str) -> None:
     """The collection has no chunks."""
     _place(
         "empty-collection",
         f"Collection {name} is empty",
         "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
-        "another one on the left, or fill this one.",
+        "another one on the left, or add files on the Collections page.",
     )
-    html.draw('<p class="rf-caption rf-more">Add files on the Collections page, or run:</p>')
-    command = f"ragfilter index FOLDER --collection {name}"
-    st.code(command, language=None, width=COMMAND_WIDTH)
-
-
-def nothing_found() -> None:
-    """The store found nothing."""
-    _place("nothing-found", "No results", "The store found nothing for this question.")
+    st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
 
 
 def nothing_kept(result: PoolResult) -> None:
@@ -84,10 +149,11 @@ def nothing_kept(result: PoolResult) -> None:
         return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:
-        nothing_found()
+        _place("nothing-found", "No results", "The store found nothing for this question.")
         return
     word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
-    label, values = relaxed(last, result)
+    off = f"Switch {last.layer} off", {f"{last.layer}.enabled": False}
+    label, values = layer(last.layer).relax(last, result) or off
     why = "" if values else html.text(label)
     html.draw(
         f'<p class="rf-empty"><b>{html.text(layer(last.layer).title)} dropped the last {word}.</b> '
@@ -103,12 +169,6 @@ def nothing_kept(result: PoolResult) -> None:
         args=(values,),
         help="Changes this setting. Reset goes back to the profile.",
     )
-
-
-def relaxed(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]]:
-    """The change that makes `trace`'s layer keep something, and its label."""
-    off = f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
-    return layer(trace.layer).relax(trace, result) or off
 
 
 def _place(key: str, title: str, words: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.ui.kit import examples
+from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -61,9 +61,9 @@ REMAIN = 4
 def begin_tour(resources: Resources) -> None:
     """Start the tour. It needs a result, so ask the first example if nothing was asked."""
     state.session().tour = [False] * len(TASKS)
-    offered = examples.of(state.session().collection, resources)
+    offered = examples(state.session().collection, resources)
     if state.session().asked is None and offered:
-        state.ask(offered[0].question)
+        state.ask(next(iter(offered.values())))
 
 
 def draw_tour(view: View) -> None:

@@ -1,13 +1,46 @@
-"""The question box with example questions, and the button for Present mode."""
+"""The question box with example questions (a demo's own; of another collection, labelled ones or a
+few titles), and the button for Present mode."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
+
 import streamlit as st
 
-from ragfilter.ui.kit import examples
+from ragfilter.errors import RagfilterError
+from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
+from ragfilter.ui.session.resources import Resources, ShelfSpec
 from ragfilter.ui.session.visit import Visit
+
+MAX_EXAMPLES = 6
+LONGEST = 34
+EXAMPLES: ShelfSpec[dict[str, str]] = ShelfSpec(16)
+WANTED = {
+    "demo": {
+        "cleric-ac6": "cleric vs AC 6",
+        "fighter-fighter": "fighter vs fighter",
+        "fighter-druid": "fighter vs druid",
+        "monsters-09": "hill giant or troll",
+        "monsters-11": "two dragons",
+        "monsters-07": "owlbears",
+    },
+    "adsapi": {
+        "sd-authenticate": "authenticate",
+        "create-campaign": "create a campaign",
+        "category-target": "target a category",
+        "retry-429": "status 429",
+        "audience-upload": "upload an audience",
+        "request-report": "request a report",
+    },
+}
+"""The short names of some labelled questions of each demo, by id."""
+SECRETS = {
+    "the dice": "When may the referee override the dice?",
+    "false maps": "Which treasure maps are false?",
+}
 
 
 def draw(visit: Visit) -> None:
@@ -16,14 +49,14 @@ def draw(visit: Visit) -> None:
     if not visit.collections:
         return
     _follow(visit)
-    offered = examples.of(state.session().collection, visit.resources) if visit.ready else ()
+    offered = examples(state.session().collection, visit.resources) if visit.ready else {}
     if offered and state.session().asked is None and not state.session().pending:
-        state.ask(offered[0].question)
+        state.ask(next(iter(offered.values())))
         state.session().pending = "example"
     with st.container(key="ask-line", horizontal=True, vertical_alignment="bottom", gap="small"):
-        box(visit)
+        _box(ready=visit.ready)
         if offered:
-            questions = {literal(each.label): each.question for each in offered}
+            questions = {literal(label): question for label, question in offered.items()}
             st.menu_button(
                 "Examples",
                 list(questions),
@@ -44,9 +77,7 @@ def _follow(visit: Visit) -> None:
             st.toast("Rules or chunks were changed in another tab, so the results are refreshed.")
 
 
-def box(visit: Visit) -> None:
-    """Draw the box alone."""
-    ready = visit.ready
+def _box(*, ready: bool) -> None:
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
@@ -92,3 +123,43 @@ def draw_present_button() -> None:
 def _flip_present() -> None:
     state.session().present = not state.session().present
     state.session().scene = 0
+
+
+def examples(collection: str, resources: Resources) -> dict[str, str]:
+    """Example questions of a collection by their short names. Its titles are read once."""
+    shelf = resources.shelf(EXAMPLES)
+    if collection in WANTED:
+        return shelf.of(collection, lambda: _of_demo(collection))
+    with suppress(RagfilterError):
+        if labelled := [*chosen.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
+            return {_short(question): question for question in labelled}
+    return shelf.of(collection, lambda: _titles(collection, resources))
+
+
+def _of_demo(collection: str) -> dict[str, str]:
+    # Imported here, because only one of them is needed.
+    every = import_module(f"ragfilter.ingest.{collection}").queries()
+    labelled = {label: every[i] for i, label in WANTED[collection].items()}
+    return labelled | (SECRETS if collection == "demo" else {})
+
+
+def _short(question: str) -> str:
+    """A question shortened to fit on a chip."""
+    plain = question.strip().rstrip("?")
+    if len(plain) <= LONGEST:
+        return question.strip()
+    return plain[: LONGEST - 1].rsplit(" ", 1)[0] + " …"
+
+
+def _titles(collection: str, resources: Resources) -> dict[str, str]:
+    try:
+        there = resources.bench.collection(collection)
+        # Not every user of the page may see every chunk, so examples come from chunks that all may
+        # see.
+        every = (there.catalogue() or {}).values()
+        ids = sorted(c.id for c in every if c.clearance == 0 and c.department is None)
+        picked = ids[:: max(1, len(ids) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+        titles = [chunk.title for chunk in there.chunks(picked).values() if chunk.title]
+    except RagfilterError:
+        return {}
+    return {_short(title): title for title in titles}

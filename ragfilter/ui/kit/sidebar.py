@@ -8,26 +8,27 @@ choices use: every widget costs each run a millisecond or more.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
 
+from ragfilter.basics.text_files import TextFiles
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
 from ragfilter.report.summary import effects, layer_line
-from ragfilter.settings import profiles
+from ragfilter.settings import config, profiles, saved
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.learned import MIN_LABELLED
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
-from ragfilter.ui.kit import settings_files
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, collection_label, sign
 
 ORDER_HELP = (
@@ -190,7 +191,6 @@ MANAGED = "manage-name"
 """The box for the collection that Collections acts on, which begins with the chosen one."""
 SETTINGS = "settings"
 """The line that holds what is no layer's."""
-JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
 def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
@@ -338,11 +338,6 @@ def _line(
     if _is_open(name):
         with st.container(key=f"inside-{name}", gap=None):
             _tell(layer, settings, own, view, no_llm=no_llm)
-            if name == "judge":
-                from ragfilter.ui.kit import judge_words
-
-                words = judge_words.card(view.result, resources.prices) if view else JUDGE_COSTS
-                html.draw(f'<p class="rf-line">{html.text(words)}</p>')
             for each in layer.used(settings) if on else ():
                 kept = dict(view.summary.strategies) if view and each == "strategy" else {}
                 draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
@@ -378,7 +373,7 @@ def draw_more(visit: Visit) -> None:
     with st.container(key=f"inside-{SETTINGS}", gap=None):
         for info in others:
             draw_setting(info, settings, own)
-        settings_files.draw(settings, visit.resources.bench.workspace.files)
+        _files(settings, visit.resources.bench.workspace.files)
         st.text_input(
             "Your name",
             author(),
@@ -386,6 +381,68 @@ def draw_more(visit: Visit) -> None:
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), sign),
         )
+
+
+def _files(settings: Settings, files: TextFiles) -> None:
+    """Draw the form that saves the settings under a name, their download, what was saved before
+    with its buttons, and the upload of a file, which is loaded completely or not at all."""
+    with st.form("save-as", border=False):
+        st.text_input(
+            "Save settings as",
+            key="settings-name",
+            placeholder="strict",
+            help="Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
+            "Saving under an existing name replaces those settings.",
+        )
+        st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(settings,))
+    st.download_button(
+        "Download",
+        # Generated on click: a file made for every slider move would be removed again before long.
+        data=partial(config.to_toml, settings, state.session().profile),
+        file_name="ragfilter.toml",
+        mime="application/toml",
+        key="download-settings",
+        on_click="ignore",
+    )
+    if there := saved.names(files):
+        name = st.selectbox("Saved settings", there, key="settings-saved")
+        with st.container(horizontal=True, gap="small"):
+            st.button("Load", key="load-saved", on_click=_load_saved, args=(name,))
+            st.button("Delete", key="delete-saved", on_click=_delete_saved, args=(name,))
+    st.file_uploader(
+        "Load a settings file",
+        type="toml",
+        key="settings-file",
+        max_upload_size=1,
+        on_change=_load_file,
+        help="A downloaded file, or any that `ragfilter query --config` reads. Undo goes back to "
+        "what was set before.",
+    )
+
+
+@state.tell_errors()
+def _save(settings: Settings) -> None:
+    name = st.session_state["settings-name"].strip()
+    toml = config.to_toml(settings, state.session().profile)
+    saved.save(open_resources().bench.workspace.files, name, toml)
+    st.session_state["settings-saved"] = name
+
+
+@state.tell_errors()
+def _delete_saved(name: str) -> None:
+    saved.delete(open_resources().bench.workspace.files, name)
+
+
+@state.tell_errors()
+def _load_saved(name: str) -> None:
+    state.load(saved.find(open_resources().bench.workspace.files, name).read_bytes(), name)
+
+
+@state.tell_errors()
+def _load_file() -> None:
+    given = st.session_state["settings-file"]
+    if given is not None:
+        state.load(given.getvalue(), given.name)
 
 
 def _choose_collection(name: str) -> None:

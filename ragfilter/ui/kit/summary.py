@@ -9,14 +9,13 @@ from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies import registry as strategies
-from ragfilter.model import Cut, PoolResult
-from ragfilter.report import Summary, first
+from ragfilter.model import PoolResult
+from ragfilter.report import Summary, first, judge_stats, waits_for_judge
 from ragfilter.report.summary import Story, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import judge_words
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View, known_collections
@@ -90,49 +89,39 @@ def _fitted(view: View) -> str:
 
 def why(result: PoolResult) -> tuple[str, str]:
     """What decided how many chunks stay: a label and the numbers that were compared."""
-    settings = result.settings
-    if settings.judge.enabled:
-        return judge_words.headline(result)
+    if result.settings.judge.enabled:
+        return _judged(result)
     detail = cut_of(result)
     if detail is None:
-        trace, k = result.trace("top_k"), top_k.limit(settings)
+        trace, k = result.trace("top_k"), top_k.limit(result.settings)
         return "No cutoff", "all that came in" if trace.n_in <= k else f"first {k}"
-    cut = detail.cut
+    cut, strategy = detail.cut, strategies.strategy(detail.cut.strategy)
+    cliff = strategy.cliff(result.settings.cutoff)
+    if cut.limit is not None and "distance_offset" in strategy.reads:
+        cliff = "No cliff"
     if cut.raise_reason:
-        return _wished(result, cut), f"raised to {cut.kept}: {cut.raise_reason}"
-    strategy = strategies.strategy(cut.strategy)
-    compared = "gap_threshold" in strategy.reads
-    if compared and cut.cliff_after_rank is not None and cut.gap is not None:
-        threshold = numbers.distance(settings.cutoff.gap_threshold)
-        label = f"{strategy.cliff(settings.cutoff)} after {counted(cut.cliff_after_rank, 'hit')}"
-        return label, f"gap {numbers.distance(cut.gap)} ≥ {threshold}"
+        return cliff, f"raised to {cut.kept}: {cut.raise_reason}"
     if cut.limit is not None:
-        return _limit(result, cut), f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
-    if cut.cliff_after_rank is not None and cut.gap is not None:
-        label = strategy.cliff(settings.cutoff)
-        return label, f"{numbers.distance(cut.gap)} after {counted(cut.cliff_after_rank, 'hit')}"
-    return strategy.name, cut.reason.partition(";")[0]
+        return cliff, f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
+    if cut.cliff_after_rank is None or cut.gap is None:
+        return strategy.name, cut.reason.partition(";")[0]
+    at_least = ""
+    if "gap_threshold" in strategy.reads:
+        at_least = f" ≥ {numbers.distance(result.settings.cutoff.gap_threshold)}"
+    after = counted(cut.cliff_after_rank, "hit")
+    return f"{cliff} after {after}", f"gap {numbers.distance(cut.gap)}{at_least}"
 
 
-def _wished(result: PoolResult, cut: Cut) -> str:
-    """Where the strategy alone would have cut, in a few words."""
-    strategy = strategies.strategy(cut.strategy)
-    if cut.cliff_after_rank is not None and cut.gap is not None:
-        word = "Cliff" if "gap_threshold" in strategy.reads else "Cut"
-        return (
-            f"{word} after {counted(cut.cliff_after_rank, 'hit')}, gap {numbers.distance(cut.gap)}"
-        )
-    if cut.limit is not None:
-        return _limit(result, cut)
-    return strategy.name
-
-
-def _limit(result: PoolResult, cut: Cut) -> str:
-    """What set the absolute limit."""
-    strategy, settings = strategies.strategy(cut.strategy), result.settings.cutoff
-    if "distance_offset" in strategy.reads:
-        return f"No cliff: best + {numbers.distance(settings.distance_offset)}"
-    return strategy.cliff(settings)
+def _judged(result: PoolResult) -> tuple[str, str]:
+    if waits_for_judge(result):
+        return "LLM judge", "not asked yet"
+    stats = judge_stats(result)
+    if stats is None:
+        return "LLM judge", "nothing to judge"
+    if stats.fallback:
+        return f"{theme.OUTCOMES['fallback'].sign} LLM judge failed", f"first {stats.kept} stay"
+    more = f" + {stats.expanded} by reference" if stats.expanded else ""
+    return "LLM judge", f"kept {stats.kept} of {stats.original}{more}"
 
 
 def _fact(label: str, value: str) -> str:

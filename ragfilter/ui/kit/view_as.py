@@ -14,7 +14,6 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.ui.kit.examples import DEMO
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import link, state, widget
@@ -183,7 +182,7 @@ def groups(resources: Resources) -> Groups:
 
 def offered_users(groups_here: Groups) -> Mapping[str, User]:
     """The users to choose from: the demo's own, or those derived from the collection."""
-    if state.session().collection != DEMO:
+    if state.session().collection != "demo":
         return groups_here.users
     from ragfilter.ingest import demo
 

@@ -9,7 +9,7 @@ from typing import Literal
 import streamlit as st
 
 from ragfilter.layers.base import Mark
-from ragfilter.model import LayerName, Outcome
+from ragfilter.model import LayerName, Outcome, PoolResult, Pruning
 from ragfilter.ui.look import theme
 
 
@@ -44,3 +44,18 @@ def outcome_sign(outcome: Outcome, layer: LayerName, setting: str = "") -> str:
     """The sign of a hit's outcome, and of the `setting` that decided."""
     name = f"layer-{layer}" if outcome == "dropped" else outcome
     return sign(theme.mark(outcome, layer, setting), name)
+
+
+def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
+    """The text of a chunk with what the prune layer struck, each with what it contributes; empty if
+    nothing of it was struck."""
+    detail = result.trace("prune").detail
+    parts = detail.pieces.get(chunk_id, ()) if isinstance(detail, Pruning) else ()
+    if not isinstance(detail, Pruning) or not any(part.struck for part in parts):
+        return ""
+    shown = []
+    for part in parts:
+        said = text(whole[part.start : part.end])
+        why = f"{part.value:.3f} &lt; {detail.limit:.3f}"
+        shown.append(f"<s>{said}</s><small> {why} </small>" if part.struck else said)
+    return f'<div class="rf-pruned" data-passage>{"".join(shown)}</div>'

@@ -6,13 +6,13 @@ from importlib.resources import files
 
 import streamlit as st
 
+from ragfilter.model import Pruning
 from ragfilter.report.summary import Story
 from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answer, empty, problems, question_box, share, stacks, summary, view_as
 from ragfilter.ui.kit.progress import unless
-from ragfilter.ui.kit.pruned import pruning, struck_text
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import View, Visit
@@ -57,13 +57,15 @@ def _head(view: View) -> None:
 
 def _pruned(view: View) -> None:
     """Offer to show what of the chunks is not in the prompt."""
-    detail = pruning(view.mine)
-    if detail is None or not st.toggle("Show what was pruned", key="show-pruned"):
+    detail = view.mine.trace("prune").detail
+    if not isinstance(detail, Pruning) or detail.before == detail.after:
+        return
+    if not st.toggle("Show what was pruned", key="show-pruned"):
         return
     saved = numbers.tokens(detail.before - detail.after)
     elements.aside(f"What is struck does not help to answer, and saves {saved}.")
     for hit in view.mine.kept:
-        if struck := struck_text(view.mine, hit.id, hit.chunk.text):
+        if struck := html.struck_text(view.mine, hit.id, hit.chunk.text):
             html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
 
 

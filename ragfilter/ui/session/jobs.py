@@ -1,7 +1,9 @@
-"""Background jobs. A job continues while sliders move, and any later run can take its result.
+"""Background jobs, and the turns that runs of the page take.
 
-Streamlit can stop a run only when the run draws something. So everything that may hang is waited
-for in short intervals.
+A job continues while sliders move, and any later run can take its result. Streamlit can stop a run
+only when the run draws something, so everything that may hang is waited for in short intervals.
+Python computes for one run at a time, and many that compete for it get less done than one after the
+other. So they take turns, and whoever waits lets others go first.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import streamlit as st
 
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
-from ragfilter.ui.session import turns
 
 V = TypeVar("V")
 Work = Callable[["Job[V]"], V]
@@ -31,6 +32,45 @@ JOB = "ragfilter-job"
 """The name of a job's thread."""
 MAX_JOBS = 32
 """Number of jobs that are remembered; those in progress are always."""
+LONGEST_S = 1.0
+"""How long a run waits for its turn. Whoever has it may be waiting for a server that hangs."""
+
+_turns = threading.Semaphore(1)
+_mine = threading.local()
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """What is done in a turn. It begins when nobody else has one, or after LONGEST_S."""
+    _take()
+    try:
+        yield
+    finally:
+        _give_up()
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """Let others take the turn while this run waits for something."""
+    had = _give_up()
+    try:
+        yield
+    finally:
+        if had:
+            _take()
+
+
+def _take() -> None:
+    _mine.turn = _turns.acquire(timeout=LONGEST_S)
+
+
+def _give_up() -> bool:
+    """Whether this thread had a turn."""
+    had = getattr(_mine, "turn", False)
+    _mine.turn = False
+    if had:
+        _turns.release()
+    return had
 
 
 class Stopped(RagfilterError):
@@ -78,7 +118,7 @@ class Job(Generic[V]):
 
     def wait(self, seconds: float) -> bool:
         """Wait at most `seconds`, and return whether the job is done."""
-        with turns.away():
+        with away():
             return bool(wait((self.future,), seconds).done)
 
     def attend(self) -> None:

@@ -28,7 +28,7 @@ from ragfilter.settings.schema import field as field_of
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
-    from ragfilter.stores.info import CollectionInfo
+    from ragfilter.stores.base import CollectionInfo
     from ragfilter.ui.session.jobs import Job
 
 P = ParamSpec("P")

@@ -17,6 +17,7 @@ from ragfilter.indexing.queue import queue_of
 from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
+from ragfilter.stores.labels import Label, qrels_of
 from ragfilter.text import numbers
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
@@ -25,7 +26,7 @@ from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import AskedQuestion
 
 if TYPE_CHECKING:
-    from ragfilter.stores.info import CollectionInfo
+    from ragfilter.stores.base import CollectionInfo
 
 MAX_NAME = 100
 """Characters of a name."""
@@ -146,6 +147,19 @@ class View:
     def rows(self) -> tuple[ChunkRow, ...]:
         """The hits on the page."""
         return rows(self.shown, as_operator=self.operator)
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        """Everybody's labels of the question's chunks. Raises StoreError."""
+        return self.resources.bench.labels.standing(self.asked.collection, self.asked.query)
+
+    @cached_property
+    def grades(self) -> dict[str, int]:
+        """The grades of the question's chunks, by id. Empty if they cannot be read: the chunk's
+        panel says why."""
+        with suppress(RagfilterError):
+            return qrels_of(self.labels).get(self.asked.query.strip(), {})
+        return {}
 
     @cached_property
     def exported(self) -> tuple[ChunkRow, ...]:

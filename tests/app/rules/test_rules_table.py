@@ -12,7 +12,7 @@ from rules_page import open_rules, select, settled
 
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.rule import template
-from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model

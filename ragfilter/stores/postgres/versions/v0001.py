@@ -1,6 +1,6 @@
 """The first version: collections, their distinct rules, and what an unfinished indexing embedded.
 
-Each collection has a table of chunks of its own, which `schema.chunk_table` makes: vectors of one
+Each collection has a table of chunks of its own, which `rows.chunk_table` makes: vectors of one
 length, and an index that no other collection's chunks are in.
 """
 

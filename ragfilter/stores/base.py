@@ -1,18 +1,67 @@
-"""What the collections of every store have in common."""
+"""What the collections of every store have in common: how they are called, listed and read, and
+what an indexing did to one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from ragfilter.errors import StoreError
-from ragfilter.model import Chunk
+from ragfilter.errors import InputError, StoreError
+from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
 
 T = TypeVar("T")
+
+NAME_RULE = (
+    "Use 3 to 512 letters, digits, dots, hyphens or underscores, "
+    "with a letter or digit at both ends."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
+    are missing, and is empty if none are."""
+
+    name: str
+    count: int
+    space: Space
+    embedder: str
+    ours: bool
+    incomplete: str
+
+    @property
+    def complete(self) -> bool:
+        return not self.incomplete
+
+
+def check_name(name: str) -> None:
+    """Raise InputError if `name` is none for a collection: Chroma would refuse it."""
+    good = 3 <= len(name) <= 512 and all(c.isascii() and (c.isalnum() or c in "._-") for c in name)
+    if not good or not (name[0].isalnum() and name[-1].isalnum()):
+        raise InputError(f"{name!r} cannot be the name of a collection.", remedy=NAME_RULE)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What an indexing did. `total` is the number of chunks in the collection afterwards,
+    `embedded` the number of texts that the model embedded, and `not_in_source` the number of chunks
+    that only an earlier run brought."""
+
+    collection: str
+    total: int
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    not_in_source: int = 0
+    written: int = 0
+    warnings: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
 
 
 class ChunkedCollection(ABC):
