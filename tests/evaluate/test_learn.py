@@ -69,7 +69,7 @@ def test_what_no_cut_can_tell_is_learned(snapshot: SnapshotAssertion) -> None:
     assert made.over_strategies.keys() - shown == {"fixed"}
     unsure = replace(made, tuned=replace(made.tuned, gain=Gain(Interval(0.0, (-0.1, 0.1)))))
     assert wording.verdict(made) == snapshot
-    assert wording.verdict(unsure) == "No settings are shown to beat the best fixed k"
+    assert wording.verdict(unsure).startswith("No settings are shown")
     about = made.tuned.settings.cutoff.calibration
     assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
     assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)
