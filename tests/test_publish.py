@@ -24,7 +24,7 @@ from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
 from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
-from ragfilter.publish import drawing, measured, reports
+from ragfilter.publish import drawing, reports
 from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer
 from ragfilter.report.rows import contrast, reason
 from ragfilter.settings.config import Given, of_profile
@@ -87,8 +87,8 @@ def pages(prices: Prices | None = None) -> dict[str, str]:
     return {
         "query": reports.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=answers),
         "two": reports.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=answers),
-        "run": measured.of_run(MeasuredRun(run, RECORDS), prices),
-        "runs": measured.of_runs(compared(run, run), called, prices),
+        "run": reports.of_run(MeasuredRun(run, RECORDS), prices),
+        "runs": reports.of_runs(compared(run, run), called, prices),
     }
 
 
@@ -225,7 +225,7 @@ def test_two_results_are_told_apart(snapshot: SnapshotAssertion) -> None:
     ],
 )  # fmt: skip
 def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words: str) -> None:
-    page = Tags(measured.of_run(MeasuredRun(run_of(2, **plan), RECORDS)))
+    page = Tags(reports.of_run(MeasuredRun(run_of(2, **plan), RECORDS)))
     assert f"{words} " in f"{page.text} "
     if user := plan.get("viewer"):
         own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
@@ -305,7 +305,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", tuned))
     shown = MeasuredRun(run, RECORDS)
     both = compared(run, run, (PLAIN, tuned))
-    for page in (measured.of_run(shown), measured.of_runs(both, called)):
+    for page in (reports.of_run(shown), reports.of_runs(both, called)):
         assert why in Tags(page).text
         assert "the best fixed k (cross-validated)" not in Tags(page).text
         assert "A in mean F1" not in Tags(page).text
@@ -325,14 +325,14 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
 )
 def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said: str) -> None:
     called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
-    text = Tags(measured.of_runs(compared(run_of(2), run_of(2, **other)), called)).text
+    text = Tags(reports.of_runs(compared(run_of(2), run_of(2, **other)), called)).text
     assert said in text
     assert bool(said) == bool(re.search("different|between the two|B others", text))
 
 
 def test_nothing_lost_speaks_of_all_that_was_found() -> None:
     run = MeasuredRun(run_of(1), tuple(records_of("q1", 3, lost=0)))
-    text = Tags(measured.of_run(run)).text
+    text = Tags(reports.of_run(run)).text
     assert "No question loses a relevant chunk that the search found." in text
 
 

@@ -93,7 +93,6 @@ def query(
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
     from ragfilter.evaluate.runs import changed_since, load
-    from ragfilter.publish import measured
 
     with access.open_for(data_dir, "report") as bench:
         run = load(bench.runs.get(number), bench.runs)
@@ -103,14 +102,13 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
             f"Run {number} has no measured query yet.",
             remedy="Continue it with the same `ragfilter eval --save` command.",
         )
-    output.write(measured.of_run(run, bench.prices, since=since), out)
+    output.write(reports.of_run(run, bench.prices, since=since), out)
 
 
 @command(report)
 def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
     from ragfilter.evaluate import runs
-    from ragfilter.publish import measured
 
     with access.open_for(data_dir, "report") as bench:
         a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
@@ -124,7 +122,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
         Called(f"run {a.run.id}", a.run.plan.profile, a.settings),
         Called(f"run {b.run.id}", b.run.plan.profile, b.settings),
     )
-    output.write(measured.of_runs(compared, names, bench.prices), out)
+    output.write(reports.of_runs(compared, names, bench.prices), out)
 
 
 def compared_settings(against: str, bench: Workbench) -> Called:

@@ -19,7 +19,7 @@ from ragfilter.library.scores import Metrics
 from ragfilter.model import Hit, User
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow
-from ragfilter.report.trace import explain
+from ragfilter.report.document import explain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,5 @@
-"""Where settings come from and which of them win: defaults < profile < TOML < environment < flags.
+"""Where settings come from and which of them win: defaults < profile < TOML < environment < flags;
+and those saved by name.
 
 A bad value is refused with the setting's name, the value, what is allowed and where it came from.
 """
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import decode, read_text
 from ragfilter.basics.files import parse_toml as parse_tree
+from ragfilter.basics.text_files import TextFiles
 from ragfilter.errors import InputError, SettingsError, complaint
 from ragfilter.settings import profiles
 from ragfilter.settings.deployment import PREFIX, Deployment
@@ -297,3 +299,47 @@ def _suggestion(word: str, known: Sequence[str]) -> str:
         end = f".{word.rpartition('.')[2]}"
         similar = [name for name in known if name.startswith(word) or name.endswith(end)]
     return f"Did you mean {similar[0]}?" if len(similar) == 1 else "See the settings reference."
+
+
+SAVED = "settings"
+"""The folder of settings saved by name, in a workspace: TOML files, which `--config` reads."""
+_SAVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-9]")
+
+
+def saved_names(files: TextFiles) -> list[str]:
+    """The names that settings are saved under, in order."""
+    stems = (name[:-5] for name in files.names(SAVED) if name.endswith(".toml"))
+    return sorted(filter(_SAVED_NAME.fullmatch, stems), key=str.casefold)
+
+
+def find_saved(files: TextFiles, name: str) -> Path:
+    """The file of settings that were saved. Raises InputError, SettingsError: there are none."""
+    path = files.path(_file(name))
+    if not path.is_file():
+        there = ", ".join(saved_names(files)) or "none yet"
+        raise SettingsError(
+            f"No settings are saved under {name!r}, and there is no such file.",
+            remedy=f"Saved in {files.folder}: {there}.",
+        )
+    return path
+
+
+def save(files: TextFiles, name: str, toml: str) -> None:
+    """Save settings, in place of any of the same name. Raises InputError."""
+    files.write(_file(name), toml)
+
+
+def forget(files: TextFiles, name: str) -> None:
+    """Forget saved settings, if there are any. Raises InputError."""
+    files.delete(_file(name))
+
+
+def _file(name: str) -> str:
+    """Where the settings called `name` are. Raises InputError: not a name."""
+    if not _SAVED_NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} is not a valid name for saved settings.",
+            remedy="Use up to 64 letters, digits, spaces, dots, dashes or underscores, with a "
+            "letter or digit at both ends.",
+        )
+    return f"{SAVED}/{name}.toml"

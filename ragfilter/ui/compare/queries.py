@@ -11,7 +11,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
-from ragfilter.publish.measured import of_runs
+from ragfilter.publish.reports import of_runs
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted

@@ -17,7 +17,7 @@ from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import layer
-from ragfilter.publish.measured import of_run
+from ragfilter.publish.reports import of_run
 from ragfilter.stores.manage import content_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
