@@ -305,10 +305,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     other = "--set cutoff.strategy=fixed --set cutoff.max_results=1 --set cutoff.min_results=1"
     second = cli.json(f"{common} {other} --save two")
     assert second["settings"]["cutoff.strategy"] == "fixed"
-    lost = max(second["per_query"], key=lambda each: each["lost"])
     a, b = first["run"], second["run"]
-    below = run(f"runs show {b}").partition("Queries that lose most relevant chunks")[2]
-    assert re.search(rf"^{lost['id']} +{lost['lost']} ", below, re.MULTILINE)
     assert [each["run"] for each in cli.json("runs list")][:2] == [b, a]
     made = run.json(f"runs show {b} --against {a}")
     assert made["wins"] + made["losses"] + made["ties"] == made["queries"] == 3
@@ -320,7 +317,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     text = run(f"runs show {a}")
     assert f"F1 {signed(first['gain_over_fixed_k']['f1'])} (" in text
     assert first["gain_over_fixed_k"]["ci"] is None
-    for part in ("What each layer contributes", "The current settings are", "oracle"):
+    for part in ("The current settings are", "oracle"):
         assert part in text
     assert "cost of 1,000" not in text
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")

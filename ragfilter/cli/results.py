@@ -25,7 +25,6 @@ QUERY_WIDTH, ERROR_WIDTH, CHANGES = 34, 100, 10
 FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
     "kept": ".1f", "tokens": ",.0f", "ms": ".1f",
 }  # fmt: skip
-LAYER_GAINS = ("f1", "recall", "tokens")
 COUNTED = (
     "noise_reduction", "query_ms", "llm_tokens", "llm_ms", "fallbacks", "wins", "losses", "ties",
     "p_value",
@@ -76,29 +75,11 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
     if rows["query_ms"].any():
         columns["whole query ms"] = lambda row: f"{row['query_ms']:,.0f}"
     if "gain" in rows:
-        columns["gain in F1"] = lambda row: _gain(row, "gain") if row["gain"] else "–"
+        columns["gain in F1"] = _gain
         columns["p"] = lambda row: p_value(row["p_value"]) if row["gain"] else "–"
     body = [[cell(row) for cell in columns.values()] for row in cells(rows)]
     about = "".join(f"{row['variant']}: {row['about']}\n" for row in cells(rows) if row["about"])
     return table([*columns], body) + about
-
-
-def layers_document(gains: pd.DataFrame) -> list[dict[str, Any]]:
-    """What each layer contributes, as plain values."""
-    return [
-        {"layer": row["layer"], "group": row["group"]}
-        | {name: interval_document(interval_of(row, name)) for name in LAYER_GAINS}
-        for row in cells(gains)
-    ]
-
-
-def layers_text(gains: pd.DataFrame) -> str:
-    """The same as text."""
-    body = [
-        (row["layer"], row["group"], *(_gain(row, name) for name in LAYER_GAINS))
-        for row in cells(gains)
-    ]
-    return table(("layer", "", "F1", "recall", "tokens"), body)
 
 
 def questions_document(questions: pd.DataFrame) -> list[dict[str, Any]]:
@@ -198,9 +179,9 @@ def several_text(
     return text + "".join(["\n", *failed] if failed else [])
 
 
-def _gain(row: Row, name: str) -> str:
-    gain = interval_of(row, name)
-    return wording.gain_short(gain, 0 if name == "tokens" else 3) if gain else "–"
+def _gain(row: Row) -> str:
+    gain = interval_of(row, "gain")
+    return wording.gain_short(gain) if gain and gain.mean else "–"
 
 
 def _mean(figure: str, form: str, row: Row) -> str:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
 
-LOST = 10
-
 runs = make_group(
     "runs", "List, show, compare and remove saved runs; `ragfilter eval --save` makes them."
 )
@@ -163,7 +161,7 @@ def head(run: Run) -> dict[str, Any]:
 def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
     from ragfilter.cli import results
-    from ragfilter.evaluate import frame, wording
+    from ragfilter.evaluate import wording
     from ragfilter.evaluate.runs import changed_since
     from ragfilter.evaluate.variants import unmeasured
 
@@ -176,7 +174,6 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
     document = head(run) | {
         "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": gain.ends},
         "rows": results.rows_document(rows, bench.prices),
-        "layers": results.layers_document(measured.gains),
         "per_query": results.questions_document(queries),
         "notes": [*filter(None, [measured.in_sample]), *notes],
     }
@@ -191,12 +188,6 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
         return document, text
     text += results.rows_text(rows, bench.prices)
     text += f"{unmeasured([*rows['variant']])}\n\n"
-    text += "What each layer contributes, with the 95% interval\n"
-    text += f"{results.layers_text(measured.gains)}{frame.ABOUT_LAYERS}\n"
-    lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
-    if len(lost):
-        text += "\nQueries that lose most relevant chunks of those found\n"
-        text += results.questions_text(lost.head(LOST))
     return document, text
 
 

@@ -10,14 +10,9 @@ from dataclasses import dataclass
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.report import ChunkRow
-from ragfilter.report.rows import Pairing, reason
-from ragfilter.text.titles import telling_titles
 
 WIDTH = 680
 ROW = 20
-MAX_PLACES = 25
-TITLE = 42
-STUB = 26
 UNIT = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 At = tuple[float, float]
@@ -123,34 +118,6 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     return Drawing(frame.height, about, tuple(points), (band, *lines), tuple(texts))
 
 
-def lists(pairings: Sequence[Pairing]) -> Drawing:
-    """The two ranked lists, joined if both keep a chunk. From each other chunk, a stub leads to the
-    colour of the layer that dropped it on the other side."""
-    left, right = 0.44 * WIDTH, 0.56 * WIDTH
-    texts = [Point(left, 12, "middle strong", label="A"),
-             Point(right, 12, "middle strong", label="B")]  # fmt: skip
-    points, lines = [], []
-    titles = telling_titles([each.title for each in pairings], TITLE)
-    for each, title in zip(pairings, titles, strict=True):
-        a, b = _place(each.a), _place(each.b)
-        if a and b:
-            lines.append(Line("kept", ((left, _row(a)), (right, _row(b)))))
-        for place, other, x, anchor, way in ((a, each.b, left, "end", 1),
-                                             (b, each.a, right, "start", -1)):  # fmt: skip
-            if not place:
-                continue
-            y = _row(place)
-            points.append(Point(x, y, "kept", _told(each), str(place)))
-            texts.append(Point(x - 12 * way, y + 4, anchor, label=title))
-            if each.keeper != "both" and other is not None:
-                lines.append(Line("fixed", ((x, y), (x + STUB * way, y))))
-                points.append(Point(x + STUB * way, y, _css(other), _told(each)))
-    longest = max((max(_place(e.a), _place(e.b)) for e in pairings), default=0)
-    both = sum(each.keeper == "both" for each in pairings)
-    about = f"The two ranked lists; {both} chunks are in both."
-    return Drawing(_row(longest) + 12, about, tuple(points), tuple(lines), tuple(texts))
-
-
 def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing:
     """A mean with its interval for every row, from 0 to 1."""
     frame = Axes((0, 1), (0, 1), _row(len(rows)) + 14, left=190, right=WIDTH - 60)
@@ -215,16 +182,6 @@ def gains(values: Sequence[float]) -> Drawing:
 
 def _row(place: int) -> float:
     return 8.0 + ROW * place
-
-
-def _place(row: ChunkRow | None) -> int:
-    """The chunk's place in the list; 0 if it is not drawn."""
-    place = 0 if row is None or row.place is None else row.place
-    return place if place <= MAX_PLACES else 0
-
-
-def _told(each: Pairing) -> str:
-    return f"{each.title} – A: {reason(each.a)}. B: {reason(each.b)}."
 
 
 def _css(row: ChunkRow) -> str:

@@ -230,7 +230,6 @@ def of_two(
         sides=[size(label, each.kept, each.settings, prices)
                for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
-        lists=drawing.lists(contrasted),
         groups=[(title, [each for each in contrasted if each.keeper == keeper])
                 for title, keeper in KEEPERS.items()],
         answers=answers,
