@@ -23,7 +23,6 @@ EVERY = 1000
 MAX_LISTED = 1000
 """So many records that were left out are listed; the others are counted."""
 PHASES = {
-    "read": "characters read",
     "records": "records read",
     "index": "texts embedded, chunks written",
     "rebuild": "chunks restored",
@@ -144,7 +143,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     reading = ReadOptions(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
-    records = load(order.source, reading=reading, progress=watch.progress("read"))
+    records = load(order.source, reading=reading)
     counted = _counted(records, watch.progress("records"))
     labelled = keep_quotes(bench, name)
     report = index(

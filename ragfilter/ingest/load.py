@@ -29,7 +29,6 @@ from ragfilter.ingest.openapi.read import load_openapi, load_together, not_opena
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, load_jsonl, nothing_in, to_record
-from ragfilter.protocols import Progress
 
 log = logging.getLogger(__name__)
 
@@ -63,20 +62,14 @@ REMEDY = (
 )
 
 
-def load(
-    source: str | os.PathLike[str],
-    *,
-    reading: ReadOptions = PLAIN,
-    progress: Progress | None = None,
-) -> Iterator[Record]:
+def load(source: str | os.PathLike[str], *, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The records of `source`, files of a folder or zip in the order of their names.
 
     The API descriptions of a folder come last, since they may refer to each other. A demo's name
-    comes before a file of that name (write ``./demo`` for the file). `progress` counts characters
-    of API descriptions: JSON, and large YAML. Raises InputError naming file and line, while it is
-    read; with `reading.skip` what cannot be used is left out.
+    comes before a file of that name (write ``./demo`` for the file). Raises InputError naming file
+    and line, while it is read; with `reading.skip` what cannot be used is left out.
     """
-    records = _load(source, reading, progress)
+    records = _load(source, reading)
     yield from records if reading.skip is None else _each_id_once(records, reading)
 
 
@@ -95,9 +88,7 @@ def _each_id_once(records: Iterator[Record], reading: ReadOptions) -> Iterator[R
             )
 
 
-def _load(
-    source: str | os.PathLike[str], reading: ReadOptions, progress: Progress | None
-) -> Iterator[Record]:
+def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Record]:
     name = os.fspath(source)
     if name in DEMOS:
         yield from DEMOS[name]()
@@ -108,7 +99,7 @@ def _load(
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=REMEDY) from None
     if is_folder:
-        yield from _folder(path, reading, progress, source=str(path))
+        yield from _folder(path, reading, source=str(path))
     elif is_there and not path.is_file():
         # A named pipe would be waited for without end.
         raise InputError(f"{path} is neither a file nor a folder.", remedy=REMEDY)
@@ -116,13 +107,13 @@ def _load(
         with tempfile.TemporaryDirectory() as folder:
             for refused in unpack(path, Path(folder), source=path.name):
                 reading.refuse(refused)
-            yield from _folder(Path(folder), reading, progress, source=path.name)
+            yield from _folder(Path(folder), reading, source=path.name)
     elif is_there:
         loader = LOADERS.get(path.suffix.lower())
         if loader is None:
             raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)
         if loader is load_openapi:
-            yield from load_openapi(path, source=path.name, reading=reading, progress=progress)
+            yield from load_openapi(path, source=path.name, reading=reading)
         else:
             yield from _usable(loader, path, path.name, reading)
     else:
@@ -150,9 +141,7 @@ def _usable(
         refuse(nothing_in(source))
 
 
-def _folder(
-    folder: Path, reading: ReadOptions, progress: Progress | None, *, source: str
-) -> Iterator[Record]:
+def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Record]:
     """The records of the files in `folder`, which the reader knows as `source`."""
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
@@ -164,7 +153,7 @@ def _folder(
             source, ", ".join(asked),
         )  # fmt: skip
     loaders = {name: loader for name, loader in loaders.items() if name not in asked}
-    descriptions, known = load_together(files, reading, progress)
+    descriptions, known = load_together(files, reading)
     left = {name: loader for name, loader in loaders.items() if name not in known}
     others = [name for name, loader in left.items() if loader is None]
     unclear = [name for name, loader in left.items() if loader is load_openapi]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from ragfilter.ingest.openapi.read import records
@@ -110,7 +111,7 @@ PETS: dict[str, Any] = {
 
 
 def described(tree: Any, source: str = "pets.yaml") -> dict[str, Record]:
-    found = list(records({source: tree}))
+    found = records({source: copy.deepcopy(tree)})
     by_id = {record.chunk.id: record for record in found}
     assert len(by_id) == len(found)
     return by_id

@@ -35,16 +35,6 @@ def test_every_part_becomes_a_chunk_with_its_kind_and_file(snapshot: SnapshotAss
     assert found["pet-shop:Cat/Kitten"].chunk.refs == ("pet-shop:Id", "pet-shop:Dog")
 
 
-@pytest.mark.parametrize("name", ["pets.json", "pets.yaml"])
-def test_reading_json_shows_progress(tmp_path: Path, name: str) -> None:
-    file = tmp_path / name
-    text = json.dumps(PETS)
-    file.write_text(text, encoding="utf-8")
-    calls: list[tuple[int, int]] = []
-    assert list(load(file, progress=lambda done, total: calls.append((done, total))))
-    assert calls == [(0, len(text)), (len(text), len(text))]
-
-
 def test_json_and_yaml_give_the_same_chunks(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(PETS))
     (tmp_path / "b.yaml").write_text(yaml.safe_dump(PETS, sort_keys=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 from pathlib import Path
@@ -127,7 +128,7 @@ def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: s
         tree["paths"][path] = cut(item, path)
     written(tmp_path, "api/pets.yaml", yaml.safe_dump(tree, sort_keys=False))
     found = list(load(tmp_path))
-    expected = list(records({"api/pets.yaml": PETS}))
+    expected = records({"api/pets.yaml": copy.deepcopy(PETS)})
     assert [r.chunk for r in found] == [r.chunk for r in expected]
     assert [w for r in found for w in r.warnings] == []
 
@@ -162,14 +163,14 @@ def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: s
              "o.yaml": minimal(components={"schemas": {"A": {"properties": {"default": {
                  "$ref": "s/my%20schemas.yml#/a~1b"}, "x": {
                  "$ref": "s/my schemas.yml#/a~1b/properties/example"}}}}})},
-            {"t:A": ("t:a/b",), "t:a/b": ()},
+            {"t:A": ("t:a/b", "t:example"), "t:a/b": (), "t:example": ()},
         ),
         # Two descriptions share a part, and refer to each other.
         (
             {"s.yml": "{properties: {x: {$ref: 'b.yaml#/components/schemas/B'}}}",
              "a.yaml": minimal(components={"schemas": {"A": {"items": {"$ref": "s.yml"}}}}),
              "b.yaml": minimal(components={"schemas": {"B": {"items": {"$ref": "s.yml"}}}})},
-            {"t:A": ("t:s",), "t:s": ("t:B",), "t:B": ("t:schemas/s",), "t:schemas/s": ("t:B",)},
+            {"t:A": ("t:s",), "t:s": ("t:B",), "t:B": ("t:s",)},
         ),
         # Cycles of parts that are no schemas, and of references alone.
         (
@@ -178,7 +179,7 @@ def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: s
              "s.yml": "{$ref: r.yml}", "r.yml": "{$ref: s.yml}",
              "o.yaml": minimal(paths={"/p": {"$ref": "p.yml"}},
                                components={"schemas": {"S": {"$ref": "s.yml"}}})},
-            {"t:GET/p": (), "t:POST/p": (), "t:PUT/p": (), "t:S": ("t:s",), "t:s": ("t:S",)},
+            {"t:GET/p": (), "t:POST/p": (), "t:PUT/p": (), "t:S": ()},
         ),
     ],
 )  # fmt: skip

@@ -36,7 +36,7 @@ def trees() -> dict[str, dict[str, Any]]:
 
 def records() -> Iterator[Record]:
     """Every chunk of the collection as a record, in a fixed order."""
-    return openapi_records(trees())
+    return iter(openapi_records(trees()))
 
 
 def queries() -> dict[str, str]:

@@ -1,10 +1,4 @@
-"""Places in API descriptions and where a `$ref` in one leads, the parts that become chunks, and the
-id of each.
-
-Source: OpenAPI 3.1, Reference Object; RFC 6901. A file that is no description of its own is a part
-of those that refer to it: its schemas become chunks of theirs, and everything else is read in the
-place of the reference. A tree may come from YAML with aliases, so it may be a graph and hold
-cycles.
+"""The parts of API descriptions that become chunks, the id of each, and the chunks it leads to.
 
 Source: docs/design.md#formats. A chunk is an operation, a webhook, a schema, a shared response, a
 security scheme, a described tag, or a section of the description's own prose ("guide"). Shared
@@ -20,203 +14,262 @@ operations come before schemas, wherever they stand in the file, and files in th
 from __future__ import annotations
 
 import hashlib
-import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from pathlib import PurePosixPath
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import unquote
 
-from ragfilter.basics.extras import extra
 from ragfilter.ingest.markdown import sections
+from ragfilter.ingest.openapi.bundle import (
+    PARTS,
+    Descriptions,
+    Role,
+    absolute,
+    as_dict,
+    as_list,
+    below_in,
+    ref_of,
+    unused,
+    uri,
+)
 from ragfilter.ingest.passages import passages
 from ragfilter.text.normalise import whole
 
-with extra("ingest"):
-    from referencing import Registry, Resource
-    from referencing.exceptions import Unresolvable
-
-Trees = Mapping[str, dict[str, Any]]
 Kind = Literal["guide", "tag", "operation", "webhook", "schema", "response", "security"]
-Spot = tuple[str, str, tuple[str, ...]]
-LONGEST_CHAIN = 20
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-COMPONENTS: dict[str, Kind] = {
-    "schemas": "schema", "responses": "response", "securitySchemes": "security"
-}  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """In the order in which they get their ids."""
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 LONGEST_NAME = 200
 LONGEST_PREFIX = 24
-
-
-class Descriptions:
-    """API descriptions (source to tree), their parts, which `read` gives when they are referred to
-    (None if there is none), and the chunk that begins at each spot."""
-
-    def __init__(self, trees: Trees, read: Callable[[str], Any] = lambda source: None) -> None:
-        self.trees = trees
-        self.parts: dict[str, Any] = {}
-        self.chunks: dict[Spot, Item] = {}
-        self._read = read
-        resources = ((source, Resource.opaque(tree)) for source, tree in trees.items())
-        self._registry: Registry[Any] = Registry().with_resources(resources)
-
-    def root(self, source: str) -> ApiPlace:
-        return ApiPlace(self, source, source, (), self.trees[source])
-
-    def resolve(self, file: str, fragment: str) -> Any:
-        """What a file has at a JSON pointer. Raises LookupError, TypeError or ValueError."""
-        if file not in self.trees and file not in self.parts:
-            part = self.parts[file] = self._read(file)
-            if part is not None:
-                self._registry = self._registry.with_resource(file, Resource.opaque(part))
-        return self._registry.resolver(file).lookup(f"#{fragment}").contents
-
-
-@dataclass(frozen=True, slots=True)
-class ApiPlace:
-    """A node, where it stands (file and pointer), and the description `source` that it is read
-    for. References in the node are relative to the file."""
-
-    within: Descriptions
-    source: str
-    file: str
-    pointer: tuple[str, ...]
-    node: Any
-
-    @property
-    def spot(self) -> Spot:
-        return self.source, self.file, self.pointer
-
-    @property
-    def is_in_part(self) -> bool:
-        return self.file not in self.within.trees
-
-    def at(self, node: Any) -> ApiPlace:
-        """Another node of the same file."""
-        return ApiPlace(self.within, self.source, self.file, self.pointer, node)
-
-    def child(self, key: str) -> ApiPlace:
-        """What a mapping has under `key`, behind references into parts."""
-        node = as_dict(self.node).get(key)
-        pointer = (*self.pointer, key)
-        return ApiPlace(self.within, self.source, self.file, pointer, node).end(parts_only=True)
-
-    def find(self, ref: str) -> ApiPlace | None:
-        """What `ref`, written here, points to; None if that is not at hand."""
-        name, _, fragment = ref.partition("#")
-        if "://" in name:
-            return None
-        # Windows' separators are written too.
-        path = posixpath.join(posixpath.dirname(self.file), unquote(name).replace("\\", "/"))
-        # Many a part writes "#/components/…" and means the description.
-        for file in [posixpath.normpath(path)] if name else [self.file, self.source]:
-            try:
-                node = self.within.resolve(file, fragment.rstrip("/"))
-            except (Unresolvable, LookupError, TypeError, ValueError):
-                continue
-            tokens = unquote(fragment.rstrip("/")).split("/")[1:]
-            pointer = tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
-            source = file if file in self.within.trees else self.source
-            return ApiPlace(self.within, source, file, pointer, node)
-        return None
-
-    def end(self, *, parts_only: bool = False) -> ApiPlace:
-        """The last place of a chain of references; with `parts_only`, of those into parts."""
-        place = self
-        for _ in range(LONGEST_CHAIN):
-            following = place.find(ref) if (ref := ref_of(place.node)) else None
-            if following is None or (parts_only and not following.is_in_part):
-                break
-            place = following
-        return place
-
-    def chunk(self) -> tuple[Item, int] | None:
-        """The chunk that the place belongs to, and how many tokens it lies below its beginning."""
-        for below in range(len(self.pointer) + 1):
-            pointer = self.pointer[: len(self.pointer) - below]
-            if item := self.within.chunks.get((self.source, self.file, pointer)):
-                return item, below
-        return None
-
-    def name(self, ref: str) -> str:
-        """A reference written here as a reader would say it: the name of the schema, else its last
-        part."""
-        place = self.find(ref) if self.within.parts else None
-        if place is not None and place.is_in_part and (chunk := place.end(parts_only=True).chunk()):
-            item, below = chunk
-            return place.pointer[-1] if below else item.names[0]
-        last = re.split(r"[/#]", ref.rstrip("/#"))[-1]
-        return unquote(last).replace("~1", "/").replace("~0", "~")
+_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """What becomes a chunk of the description `source`. `pointer` is where it stands in that, and
-    `place` where its node is. `names` are candidates for its id, best first. `shared` are the
-    parameters of an operation's path, `title` and `prose` are a guide's."""
+    """What becomes a chunk of the description `source`. `names` are candidates for its id, best
+    first. `parameters` and `security` are those of an operation, also its path's and its
+    description's; `title` and `prose` are a guide's."""
 
     kind: Kind
     source: str
-    place: ApiPlace
     pointer: tuple[str, ...]
     names: tuple[str, ...]
+    node: Any
     path: str = ""
     method: str = ""
-    shared: Sequence[ApiPlace] = ()
+    parameters: Sequence[Any] = ()
+    security: Any = None
     title: str = ""
     prose: str = ""
-
-    @property
-    def node(self) -> Any:
-        return self.place.node
 
     @property
     def where(self) -> str:
         """The place in words."""
         return f"{self.source}, {' '.join(self.pointer)}"
 
-
-def ref_of(node: Any) -> str:
-    """The `$ref` of a node, empty if it has none."""
-    ref = node.get("$ref") if isinstance(node, dict) else None
-    return ref if isinstance(ref, str) else ""
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    @property
+    def responses(self) -> dict[str, Any]:
+        """An operation's responses by status."""
+        return as_dict(self.node.get("responses")) if self.method else {}
 
 
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+class Leads(NamedTuple):
+    """What an item leads to: chunks in order, and references that lead nowhere."""
+
+    chunks: list[Item]
+    missing: list[str]
 
 
-def items(root: ApiPlace, problems: list[str]) -> Iterator[Item]:
-    """The parts of one description; `problems` collects what was left out and why."""
-    yield from _guides(root)
-    yield from _tags(root, problems)
-    yield from _operations(root, "paths", problems)
-    yield from _operations(root, "webhooks", problems)
-    components = _mapping(root, "components", problems)
-    for key, kind in COMPONENTS.items():
-        named = _mapping(components, key, problems)
-        for name in named.node:
-            place, pointer = named.child(name), ("components", key, name)
-            word = "security" if kind == "security" else key
-            names = (name, f"schemas/{name}") if kind == "schema" else (f"{word}/{name}",)
-            if not isinstance(place.node, dict | bool if kind == "schema" else dict):
-                problems.append(f"{root.source}, components {key} {name}: this is no {kind}")
-            elif kind == "schema" or "$ref" not in place.node:
-                yield Item(kind, root.source, place, pointer, names)
+class Items:
+    """The items of descriptions and where they stand. `problems` says what was left out of each
+    description, and why."""
+
+    def __init__(self, api: Descriptions) -> None:
+        self.api = api
+        self.problems: dict[str, list[str]] = {source: [] for source in api.trees}
+        self.every = [item for source in api.trees for item in self._items(source)]
+        operations = [item for item in reversed(self.every) if item.method]
+        self._operation = {(uri(item.source), item.names[0]): item for item in operations}
+        self._at = {unquote(uri(item.source, *item.pointer)): item for item in self.every}
+
+    def at(self, ref: str) -> Item | None:
+        """The item that an absolute reference leads to or into."""
+        ref = unquote(ref)
+        while ref and ref not in self._at:
+            ref = ref.rpartition("/")[0]
+        return self._at.get(ref)
+
+    def _items(self, source: str) -> Iterator[Item]:
+        tree = self.api.trees[source]
+        yield from _guides(source, tree)
+        yield from self._tags(source, tree)
+        for key in ("paths", "webhooks"):
+            yield from self._operations(source, tree, key)
+        components = self._mapping(source, tree, "components")
+        named: dict[str, tuple[Kind, str]] = {
+            "schemas": ("schema", "{}"), "responses": ("response", "responses/{}"),
+            "securitySchemes": ("security", "security/{}"),
+        }  # fmt: skip
+        for key, (kind, id_form) in named.items():
+            for name, node in self._mapping(source, components, key).items():
+                pointer, names = ("components", key, name), [id_form.format(name)]
+                if not isinstance(node, dict | bool if kind == "schema" else dict):
+                    self.problems[source].append(
+                        f"{source}, {' '.join(pointer)}: this is no {kind}"
+                    )
+                elif kind == "schema":
+                    yield Item(kind, source, pointer, (name, f"schemas/{name}"), node)
+                elif "$ref" not in node:
+                    yield Item(kind, source, pointer, tuple(names), node)
+        for name, node in tree[PARTS].items():
+            yield Item("schema", source, (PARTS, name), (name, f"schemas/{name}"), node)
+
+    def _tags(self, source: str, tree: Mapping[str, Any]) -> Iterator[Item]:
+        if not isinstance(tree.get("tags"), list | None):
+            self.problems[source].append(f"{source}, tags: this is no list")
+        for number, node in enumerate(as_list(tree.get("tags"))):
+            name, prose = as_dict(node).get("name"), as_dict(node).get("description")
+            if not isinstance(name, str):
+                self.problems[source].append(f"{source}, tags {number}: this is no tag")
+            elif isinstance(prose, str) and prose.strip():
+                title = f"{api_title(source, tree)} > {name}"
+                names = (f"tags/{_slug(name)}",)
+                pointer = ("tags", str(number))
+                yield Item("tag", source, pointer, names, node, title=title, prose=prose)
+
+    def _operations(self, source: str, tree: Mapping[str, Any], key: str) -> Iterator[Item]:
+        kind: Kind = "operation" if key == "paths" else "webhook"
+        # What the description says is about calls to the API, not for the webhooks that it calls.
+        general = tree.get("security") if kind == "operation" else None
+        for path, given in self._mapping(source, tree, key).items():
+            if path.startswith("x-"):
+                continue
+            node, where = self.api.end(given), f"{source}, {key} {path}"
+            if not isinstance(node, dict):
+                self.problems[source].append(f"{where}: this is no path item")
+                continue
+            if "$ref" in node:
+                self.problems[source].append(f"{where}: {node['$ref']} is not at hand")
+            for method in METHODS:
+                if method not in node:
+                    continue
+                operation = self.api.end(node[method])
+                if not isinstance(operation, dict):
+                    self.problems[source].append(f"{where} {method}: this is no operation")
+                    continue
+                given = operation.get("operationId")
+                own = (given,) if isinstance(given, str) and given.strip() else ()
+                spelled = f"{method.upper()}{path}" if key == "paths" else f"webhooks/{path}"
+                yield Item(
+                    kind, source, (key, path, method), (*own, spelled), operation, path,
+                    method.upper(), self._parameters(node, operation),
+                    operation.get("security", general),
+                )  # fmt: skip
+
+    def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:
+        """The parameters of a path item and its operation, which may replace some."""
+        parameters: dict[tuple[str, str], Any] = {}
+        for given in (each for node in nodes for each in as_list(node.get("parameters"))):
+            if isinstance(node := self.api.end(given), dict):
+                parameters[str(node.get("in")), str(node.get("name", ref_of(node)))] = node
+        return list(parameters.values())
+
+    def _mapping(self, source: str, tree: Mapping[str, Any], key: str) -> dict[str, Any]:
+        """The mapping under `key`; an empty one if there is none."""
+        if not isinstance(tree.get(key), dict | None):
+            self.problems[source].append(f"{source}, {key}: this is no object")
+        return as_dict(tree.get(key))
+
+    def leads(self, item: Item) -> Leads:
+        """What an item leads to. What a reference reaches that is no chunk, such as a shared
+        parameter, is walked through."""
+        chunks: dict[Item, None] = {}
+        missing: dict[str, None] = {}
+        seen: set[int] = set()
+        start: Role = "schema" if item.kind == "schema" else ""
+        starts = self._starts(item)  # Kept, since `seen` tells nodes by where they are in memory.
+        waiting = [(node, start) for node in reversed(starts)]
+        while waiting:
+            node, role = waiting.pop()
+            if not isinstance(node, dict | list) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            below: list[tuple[Any, Role]] = []
+            for ref in () if role in ("names", "properties") else _refs(node):
+                target = self.api.find(ref)
+                if target is None:
+                    missing[ref] = None
+                elif chunk := self.at(ref):
+                    chunks[chunk] = None
+                else:
+                    below.append((target, role))
+            below += [(node[key], role_below) for key, role_below in below_in(node, role)]
+            waiting.extend(reversed(below))
+        chunks.pop(item, None)
+        return Leads(list(chunks), list(missing))
+
+    def _starts(self, item: Item) -> list[Any]:
+        """The parts of an item in the order in which its references count: what a caller sends,
+        what it gets, how it signs in, what may go wrong."""
+        if item.kind in ("guide", "tag"):
+            return []
+        if not item.method:
+            return [item.node]
+        good = [node for status, node in item.responses.items() if status.startswith("2")]
+        bad = [node for status, node in item.responses.items() if not status.startswith("2")]
+        described = ("requestBody", "parameters", "responses")
+        schemes = dict.fromkeys(name for each in as_list(item.security) for name in as_dict(each))
+        return [
+            item.node.get("requestBody"),
+            *good,
+            # A shared success response is a chunk; what it holds is needed at once all the same.
+            *map(self.api.end, good),
+            *item.parameters,
+            *(
+                {"$ref": uri(item.source, "components", "securitySchemes", name)}
+                for name in schemes
+            ),
+            *bad,
+            {key: node for key, node in item.node.items() if key not in described},
+        ]
+
+    def statuses(self) -> dict[Item, list[str]]:
+        """The statuses with which operations use the shared responses, sorted."""
+        used: dict[Item, set[str]] = {}
+        for item in self.every:
+            for status, response in item.responses.items():
+                if chunk := self.at(ref_of(response)):
+                    used.setdefault(chunk, set()).add(status)
+        return {item: sorted(each) for item, each in used.items()}
+
+    def unlinked(self, item: Item, ids: Mapping[Item, str]) -> tuple[str, list[str]]:
+        """The Markdown of a guide or tag with its links to chunks as plain words, and their ids.
+
+        A link is ``[label](#operation/<operationId>)`` or a reference such as
+        ``[label](common.yaml#/components/schemas/Money)``; others stay as they are.
+        """
+        chunk_ids: dict[str, None] = {}
+
+        def plain(match: re.Match[str]) -> str:
+            label, target = match.groups()
+            ref = absolute(uri(item.source), target)
+            file, _, operation = ref.partition("#operation/")
+            chunk = self._operation.get((file, unquote(operation))) or self.at(ref)
+            if chunk is None:
+                return match.group(0)
+            chunk_ids[ids[chunk]] = None
+            return label
+
+        return _LINK.sub(plain, item.prose), list(chunk_ids)
 
 
-def identify(items: Iterable[Item], descriptions: Descriptions) -> dict[Item, str]:
+def identify(items: Iterable[Item], trees: Mapping[str, dict[str, Any]]) -> dict[Item, str]:
     """A unique id for each item, in the order in which they get one."""
-    sources = list(descriptions.trees)
-    prefixes = {source: _prefix(descriptions.root(source)) for source in sources}
+    sources = list(trees)
+    prefixes = {source: _prefix(source, tree) for source, tree in trees.items()}
     taken: set[str] = set()
 
     def new_id(item: Item) -> str:
@@ -228,117 +281,41 @@ def identify(items: Iterable[Item], descriptions: Descriptions) -> dict[Item, st
     return {item: new_id(item) for item in ordered}
 
 
-def unused(names: Sequence[str], taken: set[str]) -> str:
-    """The first name that is not taken, else the last one with a number. It is taken then."""
-    numbered = (f"{names[-1]}-{number}" for number in count(2))
-    name = next(name for name in chain(names, numbered) if name not in taken)
-    taken.add(name)
-    return name
+def api_title(source: str, tree: Mapping[str, Any]) -> str:
+    """The description's own name, else its file's."""
+    title = as_dict(tree.get("info")).get("title")
+    if isinstance(title, str) and title.strip():
+        return " ".join(title.split())[:LONGEST_NAME]
+    return PurePosixPath(source).stem
 
 
-def _prefix(root: ApiPlace) -> str:
+def _prefix(source: str, tree: Mapping[str, Any]) -> str:
     """The part before the colon of a description's ids."""
-    given = root.child("info").child("x-api-prefix").node
+    given = as_dict(tree.get("info")).get("x-api-prefix")
     if isinstance(given, str) and given.strip():
-        return _tidy(given.strip())
-    words = _slug(api_title(root)) or _slug(PurePosixPath(root.source).stem) or "api"
+        return _tidy(given)
+    words = _slug(api_title(source, tree)) or _slug(PurePosixPath(source).stem) or "api"
     # At a word's end where there is one: "github-v3-rest-api" rather than "github-v3-rest-a".
     short = words[: LONGEST_PREFIX + 1].rpartition("-")[0] if len(words) > LONGEST_PREFIX else words
     return short or words[:LONGEST_PREFIX]
 
 
-def api_title(root: ApiPlace) -> str:
-    """The description's own name, else its file's."""
-    title = root.child("info").child("title").node
-    if isinstance(title, str) and title.strip():
-        return " ".join(title.split())[:LONGEST_NAME]
-    return PurePosixPath(root.source).stem
-
-
-def _guides(root: ApiPlace) -> Iterator[Item]:
-    description = root.child("info").child("description").node
-    passed = sections(description) if isinstance(description, str) else ()
-    numbers = count(1)
-    for headings, _, body, code in passed:
+def _guides(source: str, tree: Mapping[str, Any]) -> Iterator[Item]:
+    description = as_dict(tree.get("info")).get("description")
+    numbers = map(str, count(1))
+    for headings, _, body, code in sections(description) if isinstance(description, str) else ():
         for passage in passages(body, code=code):
-            slug = _slug(headings[-1]) if headings else "overview"
-            yield Item(
-                "guide", root.source, root.at({}), ("info", "description", str(next(numbers))),
-                (f"guide/{slug}",), title=" > ".join((api_title(root), *headings)), prose=passage,
-            )  # fmt: skip
+            names = (f"guide/{_slug(headings[-1]) if headings else 'overview'}",)
+            title = " > ".join((api_title(source, tree), *headings))
+            pointer = ("info", "description", next(numbers))
+            yield Item("guide", source, pointer, names, {}, title=title, prose=passage)
 
 
-def _tags(root: ApiPlace, problems: list[str]) -> Iterator[Item]:
-    tags = root.child("tags")
-    if not isinstance(tags.node, list | None):
-        problems.append(f"{root.source}, tags: this is no list")
-    for number, node in enumerate(as_list(tags.node)):
-        tag = tags.at(node).end(parts_only=True)
-        name, prose = (tag.child(key).node for key in ("name", "description"))
-        if not isinstance(name, str):
-            problems.append(f"{root.source}, tags {number}: this is no tag")
-        elif isinstance(prose, str) and prose.strip():
-            yield Item(
-                "tag", root.source, tag, ("tags", str(number)), (f"tags/{_slug(name)}",),
-                title=f"{api_title(root)} > {name}", prose=prose,
-            )  # fmt: skip
-
-
-def _operations(root: ApiPlace, key: str, problems: list[str]) -> Iterator[Item]:
-    paths = _mapping(root, key, problems)
-    for path in paths.node:
-        if path.startswith("x-"):
-            continue
-        place, where = paths.child(path).end(), f"{root.source}, {key} {path}"
-        if not isinstance(place.node, dict):
-            problems.append(f"{where}: this is no path item")
-            continue
-        if "$ref" in place.node:
-            problems.append(f"{where}: {place.node['$ref']} is not at hand")
-        shared = [place.at(node) for node in as_list(place.child("parameters").node)]
-        for method in METHODS:
-            if method not in place.node:
-                continue
-            operation = place.child(method).end()
-            if not isinstance(operation.node, dict):
-                problems.append(f"{where} {method}: this is no operation")
-                continue
-            given = operation.node.get("operationId")
-            own = (given,) if isinstance(given, str) and given.strip() else ()
-            spelled = f"{method.upper()}{path}" if key == "paths" else f"webhooks/{path}"
-            yield Item(
-                "operation" if key == "paths" else "webhook", root.source, operation,
-                (key, path, method), (*own, spelled), path=path, method=method.upper(),
-                shared=shared,
-            )  # fmt: skip
-
-
-def parameters_of(item: Item) -> list[ApiPlace]:
-    """The operation's parameters, and its path's that it does not replace."""
-    parameters: dict[tuple[str, str], ApiPlace] = {}
-    own = item.place.child("parameters")
-    for given in (*item.shared, *map(own.at, as_list(own.node))):
-        place = given.end()
-        if isinstance(place.node, dict):
-            name = place.node.get("name", ref_of(place.node))
-            parameters[str(place.node.get("in")), str(name)] = place
-    return list(parameters.values())
-
-
-def security_of(item: Item) -> Any:
-    """What an operation needs to be called: its own word, else its description's. The latter
-    is about calls to the API, so it does not hold for the webhooks that the API calls."""
-    root = item.place.within.root(item.place.source)
-    general = root.child("security").node if item.kind == "operation" else None
-    return item.place.child("security").node if "security" in item.node else general
-
-
-def _mapping(place: ApiPlace, key: str, problems: list[str]) -> ApiPlace:
-    """The mapping under `key`; an empty one if there is none."""
-    mapping = place.child(key)
-    if not isinstance(mapping.node, dict | None):
-        problems.append(f"{place.source}, {key}: this is no object")
-    return mapping if isinstance(mapping.node, dict) else mapping.at({})
+def _refs(node: Any) -> Iterator[str]:
+    if ref := ref_of(node):
+        yield ref
+    mapping = as_dict(as_dict(node).get("discriminator")).get("mapping")
+    yield from (value for value in as_dict(mapping).values() if isinstance(value, str))
 
 
 def _tidy(name: str) -> str:

@@ -18,12 +18,11 @@ from typing import Any
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.markdown import front_matter
-from ragfilter.ingest.openapi.items import Descriptions, Trees, api_title, identify
-from ragfilter.ingest.openapi.references import Leads, statuses, survey, unlinked
+from ragfilter.ingest.openapi.bundle import Descriptions, Trees
+from ragfilter.ingest.openapi.items import Items, api_title, identify
 from ragfilter.ingest.openapi.text import title_and_text
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, nothing_in, to_record
 from ragfilter.ingest.yaml import parse_yaml
-from ragfilter.protocols import Progress
 from ragfilter.text.normalise import loads
 
 log = logging.getLogger(__name__)
@@ -34,25 +33,19 @@ MAX_WARNINGS = 10
 _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
-def load_openapi(
-    path: Path, *, source: str, reading: ReadOptions = PLAIN, progress: Progress | None = None
-) -> Iterator[Record]:
+def load_openapi(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The records of one OpenAPI 3 file (.json, .yaml, .yml) and the parts of it in its folder.
 
-    `progress` counts the characters read. Raises InputError naming file and, where it is broken,
-    line: not OpenAPI, OpenAPI 2, not JSON or YAML.
+    Raises InputError naming file and, where it is broken, line: not OpenAPI, OpenAPI 2, not JSON or
+    YAML.
     """
-    tree = _checked(parse(read_text(path, source), path.suffix, source, progress), source)
-
-    def read(name: str) -> object:
-        return _part(_beside(path.parent, name), name, reading, progress)
-
-    yield from records({source: tree}, read=read)
+    tree = _checked(parse(read_text(path, source), path.suffix, source), source)
+    yield from records(
+        {source: tree}, read=lambda name: _part(_beside(path.parent, name), name, reading)
+    )
 
 
-def load_together(
-    paths: Mapping[str, Path], reading: ReadOptions, progress: Progress | None
-) -> tuple[Iterator[Record], set[str]]:
+def load_together(paths: Mapping[str, Path], reading: ReadOptions) -> tuple[list[Record], set[str]]:
     """The records of the API descriptions among several files (source to path), which may refer to
     each other and to the rest, and the sources that were read for them, also those refused. Raises
     InputError like `load_openapi`."""
@@ -63,9 +56,7 @@ def load_together(
             continue
         try:
             text = read_text(path, source)
-            tree = (
-                parse(text, path.suffix, source, progress) if _SAYS_OPENAPI.search(text) else None
-            )
+            tree = parse(text, path.suffix, source) if _SAYS_OPENAPI.search(text) else None
             # A mapping under that name is a tool's configuration.
             version = tree.get("openapi", tree.get("swagger")) if isinstance(tree, dict) else None
             if isinstance(version, str | int | float):
@@ -78,35 +69,25 @@ def load_together(
     def read(name: str) -> object:
         path = None if name in known else paths.get(name)
         known.add(name)
-        return _part(path, name, reading, progress)
+        return _part(path, name, reading)
 
     return records(trees, read=read, skip=reading.skip), known
 
 
-def parse(text: str, suffix: str, source: str, progress: Progress | None = None) -> object:
+def parse(text: str, suffix: str, source: str) -> object:
     """JSON or YAML as plain values. Raises InputError: `source` and the line."""
-    report = progress or (lambda done, total: None)
-    report(0, len(text))
-    tree = _parse(text, source, is_json=suffix.lower() == ".json")
-    report(len(text), len(text))
-    return tree
-
-
-def _parse(text: str, source: str, *, is_json: bool) -> object:
-    try:
-        # YAML may be JSON, which is read faster.
-        if is_json or text.lstrip()[:1] == "{":
+    is_json = suffix.lower() == ".json"
+    # YAML may be JSON, which is read faster.
+    if is_json or text.lstrip()[:1] == "{":
+        try:
             return loads(text)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, json.JSONDecodeError) and is_json:
-            raise InputError(
-                f"{source}, line {error.lineno}: this is not JSON ({error.msg}).",
-                remedy="Correct the JSON there; YAML needs a file name that ends in .yaml.",
-            ) from None
-        if is_json:
-            raise InputError(
-                f"{source}: this JSON cannot be read ({error}).", remedy="Nest it less deeply."
-            ) from None
+        except (ValueError, RecursionError) as error:
+            if is_json:
+                line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+                raise InputError(
+                    f"{source}{line}: this is not JSON ({error}).",
+                    remedy="Correct the JSON; YAML needs a file name that ends in .yaml.",
+                ) from None
     return parse_yaml(text, place=source)
 
 
@@ -115,60 +96,42 @@ def records(
     *,
     read: Callable[[str], object] = lambda source: None,
     skip: Callable[[InputError], None] | None = None,
-) -> Iterator[Record]:
-    """The records of parsed descriptions (source to tree); the last record of each description
-    carries the warnings about it. `read` gives parts, and `skip` is told of descriptions without a
-    record."""
-    descriptions = Descriptions(trees, read)
-    problems: dict[str, list[str]] = {source: [] for source in trees}
-    # At once, since it reads the parts.
-    leads = survey(descriptions, problems)
-    return _records(descriptions, leads, problems, skip)
-
-
-def _records(
-    descriptions: Descriptions,
-    leads: Mapping[Any, Leads],
-    problems: dict[str, list[str]],
-    skip: Callable[[InputError], None] | None,
-) -> Iterator[Record]:
-    ids = identify(leads, descriptions)
-    operations = {(it.source, it.names[0]): ids[it] for it in reversed(ids) if it.method}
-    used_with = statuses(ids)
-    for item in ids:
-        problems[item.source] += (
-            f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
-            for ref in leads[item].missing
-        )
-    last = {item.source: item for item in ids}
+) -> list[Record]:
+    """The records of parsed descriptions (source to tree), which are changed; the last record of
+    each carries the warnings about it. `read` gives parts, and `skip` is told of descriptions
+    without a record."""
+    api = Descriptions(trees, read)
+    items = Items(api)
+    ids = identify(items.every, trees)
+    statuses = items.statuses()
+    found = {}
     for item, chunk_id in ids.items():
-        api = api_title(descriptions.root(item.source))
-        title, text = title_and_text(item, api=api, statuses=used_with.get(item, ()))
-        refs = tuple(ids[each] for each in leads[item].chunks)
+        leads = items.leads(item)
+        items.problems[item.source] += (
+            f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
+            for ref in leads.missing
+        )
+        name = api_title(item.source, trees[item.source])
+        title, text = title_and_text(item, api, name=name, statuses=statuses.get(item, ()))
+        refs = [ids[each] for each in leads.chunks]
         if item.kind in ("guide", "tag"):
-            text, refs = unlinked(item, ids, operations)
-        raw = {
-            "id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": list(refs),
-        }  # fmt: skip
-        record = to_record(raw, place=item.where, source=item.source)
-        if item is last[item.source]:
-            record = record._replace(warnings=record.warnings + _summary(problems, item.source))
-        yield record
+            text, refs = items.unlinked(item, ids)
+        raw = {"id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": refs}
+        found[item] = to_record(raw, place=item.where, source=item.source)
+    last = {item.source: item for item in ids}
+    for source, item in last.items():
+        problems = items.problems[source]
+        warnings = [f"{problem}; it is left out." for problem in problems[:MAX_WARNINGS]]
+        if len(problems) > MAX_WARNINGS:
+            warnings.append(f"{source}: {len(problems) - MAX_WARNINGS} more of that kind.")
+        found[item] = found[item]._replace(warnings=(*found[item].warnings, *warnings))
     if skip is not None:
-        for source in descriptions.trees.keys() - last.keys():
+        for source in trees.keys() - last.keys():
             skip(nothing_in(source))
+    return list(found.values())
 
 
-def _summary(problems: Mapping[str, list[str]], source: str) -> tuple[str, ...]:
-    every = problems[source]
-    more = len(every) - MAX_WARNINGS
-    warnings = tuple(f"{problem}; it is left out." for problem in every[:MAX_WARNINGS])
-    return (*warnings, f"{source}: {more} more of that kind.") if more > 0 else warnings
-
-
-def _part(
-    path: Path | None, source: str, reading: ReadOptions, progress: Progress | None
-) -> object:
+def _part(path: Path | None, source: str, reading: ReadOptions) -> object:
     """What a file holds that is referred to: a text if it is Markdown, and None if there is none,
     or it is of another kind. One that cannot be read is reported and left out."""
     suffix = path.suffix.lower() if path is not None else ""
@@ -177,9 +140,7 @@ def _part(
         return None
     try:
         text = read_text(path, source)
-        if is_text:
-            return text[front_matter(text)[0] :]
-        return parse(text, suffix, source, progress)
+        return text[front_matter(text)[0] :] if is_text else parse(text, suffix, source)
     except InputError as error:
         (reading.skip or log.warning)(error)
         return None
@@ -199,15 +160,11 @@ def _beside(folder: Path, name: str) -> Path | None:
 def _checked(tree: object, source: str) -> dict[str, Any]:
     if not isinstance(tree, dict) or not {"openapi", "swagger"} & tree.keys():
         raise not_openapi(source)
-    if "openapi" not in tree:
-        raise InputError(
-            f"{source}: this is OpenAPI 2 (Swagger); only OpenAPI 3 can be read.",
-            remedy="Convert it first, for example with swagger2openapi.",
-        )
-    if not re.match(r"3(\.|$)", version := str(tree["openapi"])):
+    version = str(tree.get("openapi", tree.get("swagger")))
+    if "openapi" not in tree or not re.match(r"3(\.|$)", version):
         raise InputError(
             f"{source}: OpenAPI version {version[:40]!r} cannot be read.",
-            remedy="Convert it to OpenAPI 3.0 or 3.1.",
+            remedy="Convert it to OpenAPI 3.0 or 3.1, version 2 for example with swagger2openapi.",
         )
     return tree
 

@@ -14,15 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from typing import Any
 
-from ragfilter.ingest.openapi.items import (
-    ApiPlace,
-    Item,
-    as_dict,
-    as_list,
-    parameters_of,
-    ref_of,
-    security_of,
-)
+from ragfilter.ingest.openapi.bundle import Descriptions, as_dict, as_list, ref_of, unescaped
+from ragfilter.ingest.openapi.items import Item
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
 LONG_DETAILS = 600
@@ -52,93 +45,90 @@ _TAG = re.compile(
 )
 
 
-def title_and_text(item: Item, *, api: str, statuses: Sequence[str]) -> tuple[str, str]:
+def title_and_text(
+    item: Item, api: Descriptions, *, name: str, statuses: Sequence[str]
+) -> tuple[str, str]:
     """The title and the text of an item.
 
-    `api` is the name of its API, `statuses` are those that a shared response is used with. An
+    `name` is that of its API, `statuses` are those that a shared response is used with. An
     operation or schema does not name its API: said in every chunk, it made them all alike.
     """
-    name = item.pointer[-1]
+    own = item.pointer[-1]
     if item.kind in ("guide", "tag"):
         title, lines = item.title, iter((_prose(item.prose),))
     elif item.method:
-        title = _one_line(item.place.child("summary").node) or item.names[0]
-        lines = _operation(item)
+        title, lines = _one_line(item.node.get("summary")) or item.names[0], _operation(item, api)
     elif item.kind == "schema":
-        title, lines = f"{name} schema", _schema(item.place, name)
+        title, lines = f"{own} schema", _schema(item.node, own)
     elif item.kind == "response":
-        title = " ".join([f"{name} response", *statuses])
-        lines = _response(item.place, name, statuses, api)
+        title = " ".join([f"{own} response", *statuses])
+        lines = _response(item.node, own, statuses, name, api)
     else:
-        title, lines = f"{name} security scheme", _security_scheme(item.place, name, api)
-    return _cut(title, LONGEST_TITLE), _joined(lines)
+        title, lines = f"{own} security scheme", _security_scheme(item.node, own, name)
+    text = "\n".join(_first(filter(None, lines), LONGEST))
+    if len(text) >= LONGEST:
+        text = _cut(text, LONGEST) + "\n(The rest is left out here.)"
+    return _cut(title, LONGEST_TITLE), text
 
 
-def _joined(lines: Iterator[str]) -> str:
-    text: list[str] = []
+def _first(lines: Iterator[str], most: int) -> Iterator[str]:
+    """The first lines, up to the one that makes them longer than `most` characters."""
     length = 0
-    for line in filter(None, lines):
-        text.append(line)
+    for line in lines:
+        yield line
         length += len(line) + 1
-        if length > LONGEST:
-            return _cut("\n".join(text), LONGEST) + "\n(The rest is left out here.)"
-    return "\n".join(text)
+        if length > most:
+            break
 
 
-def _operation(item: Item) -> Iterator[str]:
-    place = item.place
+def _operation(item: Item, api: Descriptions) -> Iterator[str]:
+    node = item.node
     sent = "Webhook: " if item.kind == "webhook" else ""
     name = "" if item.names[0] == f"{item.method}{item.path}" else f" ({item.names[0]})"
-    old = " Deprecated." if place.node.get("deprecated") is True else ""
+    old = " Deprecated." if node.get("deprecated") is True else ""
     yield f"{sent}{item.method} {item.path}{name}.{old}"
-    yield _prose(place.child("description").node)
-    body = place.child("requestBody").end()
-    if isinstance(body.node, dict):
-        need = ", required" if body.node.get("required") is True else ""
-        description = _one_line(body.child("description").node)
-        yield f"Request body: {_content(body)}{need}. {description}".strip()
+    yield _prose(node.get("description"))
+    body = api.end(node.get("requestBody"))
+    if isinstance(body, dict):
+        need = ", required" if body.get("required") is True else ""
+        yield f"Request body: {_content(body)}{need}. {_one_line(body.get('description'))}".strip()
         yield from _inline(body)
-    parameters = parameters_of(item)
-    if parameters:
+    if item.parameters:
         yield "Parameters:"
-    yield from map(_parameter, parameters)
-    responses = place.child("responses")
-    statuses = [status for status in as_dict(responses.node) if not status.startswith("x-")]
-    if statuses:
+    yield from map(_parameter, item.parameters)
+    responses = {key: node for key, node in item.responses.items() if not key.startswith("x-")}
+    if responses:
         yield "Responses:"
-    for status in statuses:
-        yield _response_line(status, responses.child(status))
-    yield _security(security_of(item))
-    if callbacks := as_dict(place.child("callbacks").node):
+    for status, response in responses.items():
+        yield _cut(_response_line(status, response, api), 1000)
+    yield _security(item.security)
+    if callbacks := as_dict(node.get("callbacks")):
         yield f"Calls back: {', '.join(callbacks)}."
 
 
-def _parameter(place: ApiPlace) -> str:
-    node = place.node
+def _parameter(node: Any) -> str:
     if ref := ref_of(node):
-        return f"- {place.name(ref)}"
+        return f"- {_name(ref)}"
     name, where = _value(node.get("name", "without a name")), node.get("in")
     schema = node.get("schema")
     if schema is None:
-        schema = next((schema for _, schema in _bodies(place)), None)
+        schema = next(iter(_bodies(node).values()), None)
     start = f"- {name}, {where}" if isinstance(where, str) else f"- {name}"
-    required, description = node.get("required") is True, place.child("description").node
-    line = _described(start, schema, place, required=required, also=description)
+    line = _described(start, schema, node.get("required") is True, node.get("description"))
     return f"{line} Deprecated." if node.get("deprecated") is True else line
 
 
-def _bodies(place: ApiPlace) -> Iterator[tuple[str, Any]]:
-    """The media types of a body, each with its schema."""
-    content = place.child("content")
-    for media in as_dict(content.node):
-        yield media, as_dict(content.child(media).node).get("schema")
+def _bodies(node: Any) -> dict[str, Any]:
+    """The schema of each media type of a body."""
+    content = as_dict(node.get("content"))
+    return {media: as_dict(body).get("schema") for media, body in content.items()}
 
 
-def _content(place: ApiPlace) -> str:
+def _content(node: Any) -> str:
     """What a body holds: the type, and the media types where they are not plain JSON."""
     by_type: dict[str, list[str]] = {}
-    for media, schema in _bodies(place):
-        by_type.setdefault(_type(schema, place), []).append(media)
+    for media, schema in _bodies(node).items():
+        by_type.setdefault(_type(schema), []).append(media)
     words = (
         name if media == ["application/json"] else f"{name} ({', '.join(media)})"
         for name, media in by_type.items()
@@ -146,26 +136,23 @@ def _content(place: ApiPlace) -> str:
     return " or ".join(words) or "none"
 
 
-def _inline(place: ApiPlace) -> Iterator[str]:
+def _inline(node: Any) -> Iterator[str]:
     """The fields of bodies that are described in place."""
-    for _, schema in _bodies(place):
-        yield from _property_lines(schema, place)
+    for schema in _bodies(node).values():
+        yield from _property_lines(schema)
 
 
-def _response_line(status: str, response: ApiPlace) -> str:
-    place = response.end()
-    if not isinstance(place.node, dict):
-        return f"- {status}"
-    body = f" ({_content(place)})" if "content" in place.node else ""
-    if ref := ref_of(response.node):
+def _response_line(status: str, response: Any, api: Descriptions) -> str:
+    node = as_dict(api.end(response))
+    body = f" ({_content(node)})" if "content" in node else ""
+    if ref := ref_of(response):
         # The meaning of a shared response is in its own chunk, and not in a hundred others.
-        return _cut(f"- {status}: {response.name(ref)}{body}", 1000)
-    description = _one_line(place.child("description").node)
-    return _cut(f"- {status}{body}: {description}", 1000).rstrip(": ")
+        return f"- {status}: {_name(ref)}{body}"
+    return f"- {status}{body}: {_one_line(node.get('description'))}".rstrip(": ")
 
 
 def _security(options: Any) -> str:
-    """What `security_of` gives in words, empty if that is nothing."""
+    """What an operation needs to be called in words, empty if nothing is said."""
     if not isinstance(options, list):
         return ""
     words = []
@@ -178,101 +165,100 @@ def _security(options: Any) -> str:
     return f"Security: {' or '.join(words) or 'no authentication'}."
 
 
-def _schema(place: ApiPlace, name: str) -> Iterator[str]:
-    if not isinstance(place.node, dict):
-        yield f"{name}: {_type(place.node, place)}."
+def _schema(node: Any, name: str) -> Iterator[str]:
+    if not isinstance(node, dict):
+        yield f"{name}: {_type(node)}."
         return
-    title = _one_line(place.child("title").node)
+    title = _one_line(node.get("title"))
     named = f" {title}." if title and title != name else ""
-    yield f"{name}: {', '.join([_type(place.node, place), *_facets(place.node)])}.{named}"
-    yield _prose(place.child("description").node)
-    details: list[str] = []
-    length = 0
-    for line in _property_lines(place.node, place):
-        details.append(line)
-        length += len(line) + 1
-        if length > LONGEST:
-            break
-    if length > LONG_DETAILS:
-        names = (name for before, name, _, _ in _properties(place.node) if not before)
+    yield f"{name}: {', '.join([_type(node), *_facets(node)])}.{named}"
+    yield _prose(node.get("description"))
+    details = list(_first(_property_lines(node), LONGEST))
+    if sum(len(line) + 1 for line in details) > LONG_DETAILS:
+        names = (name for before, name, _, _ in _properties(node) if not before)
         first = dict.fromkeys(islice(names, LONGEST_NAMES))
         yield _cut(f"Fields: {', '.join(first)}.", LONGEST_NAMES)
     if details:
         yield "Properties:"
         yield from details
-    discriminator = as_dict(place.node.get("discriminator"))
+    discriminator = as_dict(node.get("discriminator"))
     if isinstance(field := discriminator.get("propertyName"), str):
         mapping = as_dict(discriminator.get("mapping")).items()
-        kinds = [f"{key} is {place.name(ref)}" for key, ref in mapping if isinstance(ref, str)]
+        kinds = [f"{key} is {_name(ref)}" for key, ref in mapping if isinstance(ref, str)]
         yield f"Told apart by {field}{': ' if kinds else ''}{', '.join(kinds)}."
 
 
-def _response(place: ApiPlace, name: str, statuses: Sequence[str], api: str) -> Iterator[str]:
+def _response(
+    node: Any, name: str, statuses: Sequence[str], api_name: str, api: Descriptions
+) -> Iterator[str]:
     status = f" with status {' or '.join(statuses)}" if statuses else ""
-    yield f"{name}: a response{status} that operations share ({api})."
-    yield _prose(place.child("description").node)
-    if "content" in place.node:
-        yield f"Body: {_content(place)}."
-        yield from _inline(place)
-    headers = place.child("headers")
-    if as_dict(headers.node):
+    yield f"{name}: a response{status} that operations share ({api_name})."
+    yield _prose(node.get("description"))
+    if "content" in node:
+        yield f"Body: {_content(node)}."
+        yield from _inline(node)
+    headers = as_dict(node.get("headers"))
+    if headers:
         yield "Headers:"
-    for key in as_dict(headers.node):
-        header = headers.child(key).end()
-        schema, description = as_dict(header.node).get("schema"), header.child("description").node
-        yield _described(f"- {key}", schema, header, also=description)
+    for key, each in headers.items():
+        header = as_dict(api.end(each))
+        yield _described(f"- {key}", header.get("schema"), also=header.get("description"))
 
 
-def _security_scheme(place: ApiPlace, name: str, api: str) -> Iterator[str]:
-    node = place.node
+def _security_scheme(node: Any, name: str, api_name: str) -> Iterator[str]:
     kind = _value(node.get("type", "unknown"))
     detail = ""
     if kind == "http":
         detail = f", {_value(node.get('scheme', ''))}"
     elif kind == "apiKey":
         detail = f" in {_value(node.get('in', ''))} {_value(node.get('name', ''))}"
-    yield f"{name}: {kind}{detail}. How to authenticate with {api}."
-    yield _prose(place.child("description").node)
+    yield f"{name}: {kind}{detail}. How to authenticate with {api_name}."
+    yield _prose(node.get("description"))
     if isinstance(node.get("openIdConnectUrl"), str):
         yield f"OpenID Connect: {node['openIdConnectUrl']}"
     for key, flow in as_dict(node.get("flows")).items():
         flow = as_dict(flow)
         addresses = [
-            f"{w} {flow[url]}" for url, w in ADDRESSES.items() if isinstance(flow.get(url), str)
+            f"{w} {url}" for k, w in ADDRESSES.items() if isinstance(url := flow.get(k), str)
         ]
-        yield f"Flow {key}: {', '.join(addresses)}" if addresses else f"Flow {key}"
+        yield f"Flow {key}: {', '.join(addresses)}".removesuffix(": ")
         for scope, description in as_dict(flow.get("scopes")).items():
             yield _cut(f"- {scope}: {_one_line(description)}", 500)
 
 
-def _type(schema: Any, place: ApiPlace, depth: int = 0) -> str:
-    """The type of a schema in a file as a phrase: ``array of Campaign``, ``string or null``."""
+def _name(ref: str) -> str:
+    """A reference as a reader would say it: its last part."""
+    return unescaped(re.split(r"[/#]", ref.rstrip("/#"))[-1])
+
+
+def _type(schema: Any, depth: int = 0) -> str:
+    """The type of a schema as a phrase: ``array of Campaign``, ``string or null``."""
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "any value"
     if ref := ref_of(schema):
-        return place.name(ref)
+        return _name(ref)
     for key, between in COMPOSED.items():
         if parts := as_list(schema.get(key)):
             if depth > DEEPEST_CHOICE:
                 return "a nested value"
             most = MAX_PARTS if depth else MAX_TOP_PARTS
-            words = [_type(part, place, depth + 1) for part in parts[:most]]
+            words = [_type(part, depth + 1) for part in parts[:most]]
             words = words[:1] if len(set(words)) == 1 else words
             return between.join(words) + (f"{between}more" if len(parts) > most else "")
     if depth > DEEPEST_TYPE:
         return "a nested value"
     name = schema.get("type")
     names: list[Any] = [n for n in as_list(name) if isinstance(n, str)] or [name]
-    return " or ".join(_one_type(n, schema, place, depth) for n in names[:MAX_PARTS])
+    return " or ".join(_one_type(n, schema, depth) for n in names[:MAX_PARTS])
 
 
-def _one_type(name: Any, schema: dict[str, Any], place: ApiPlace, depth: int) -> str:
+def _one_type(name: Any, schema: dict[str, Any], depth: int) -> str:
     if name == "array" or (not isinstance(name, str) and "items" in schema):
-        return f"array of {_type(schema.get('items'), place, depth + 1)}"
+        return f"array of {_type(schema.get('items'), depth + 1)}"
     if name == "object" or "properties" in schema or "additionalProperties" in schema:
         extra = schema.get("additionalProperties")
         if isinstance(extra, dict) and not schema.get("properties"):
-            return f"map of {_type(extra, place, depth + 1)}"
+            return f"map of {_type(extra, depth + 1)}"
         return "object"
     return name if isinstance(name, str) and name else "any value"
 
@@ -291,10 +277,10 @@ def _facets(schema: Any) -> list[str]:
     return words + [word for key, word in FLAGS.items() if schema.get(key) is True]
 
 
-def _property_lines(schema: Any, place: ApiPlace) -> Iterator[str]:
+def _property_lines(schema: Any) -> Iterator[str]:
     """A line for each property; inline objects have dotted names (``bid.amount``)."""
     for before, name, value, required in _properties(schema):
-        yield _described(f"- {before}{name}", value, place, required=required)
+        yield _described(f"- {before}{name}", value, required)
 
 
 def _properties(
@@ -317,17 +303,11 @@ def _properties(
             yield from _properties(node, prefix, depth + 1, visits)
 
 
-def _described(
-    start: str, schema: Any, place: ApiPlace, *, required: bool = False, also: Any = None
-) -> str:
+def _described(start: str, schema: Any, required: bool = False, also: Any = None) -> str:
     """``<start> (<type>, <facets>): <description>`` in one line."""
-    words = [_type(schema, place, 1), *_facets(schema), *_facets(as_dict(schema).get("items"))]
+    words = [_type(schema, 1), *_facets(schema), *_facets(as_dict(schema).get("items"))]
     line = f"{start} ({', '.join([*words, 'required'] if required else words)})"
-    own = isinstance(also, str) and also
-    description = also if own else as_dict(schema).get("description")
-    if ref_of(description):
-        description = place.at(description).end(parts_only=True).node
-    sentence = _one_line(description)
+    sentence = _one_line(also) or _one_line(as_dict(schema).get("description"))
     return _cut(f"{line}: {sentence}" if sentence else line, LONGEST_LINE)
 
 
