@@ -30,7 +30,7 @@ from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.cache import open_cache
+from ragfilter.stores.cache import TextCache
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
@@ -95,7 +95,7 @@ class Workbench:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
-                texts = open_cache(workspace.path, deployment.address, deployment.cache_mb)
+                texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""
             bench = cls(
@@ -248,11 +248,9 @@ class Workbench:
     def version_seen(self, name: str, user: User) -> str:
         """The version of a collection as `user` sees it, which no change of a hidden chunk changes.
         Raises StoreError."""
-        from ragfilter.stores.manage import version_seen
-
         collection = self.collection(name)
-        make = partial(version_seen, self.workspace, collection, user)
-        return self.once((version_seen, name, collection.version, user), make)
+        make = partial(self.workspace.version_seen, collection, user)
+        return self.once((Workspace.version_seen, name, collection.version, user), make)
 
     def reranker(self, quality: Quality) -> Reranker:
         """The reranker that the settings ask for, made once; a cross-encoder is loaded.

@@ -91,22 +91,6 @@ CROSS = RERANK.with_values(
 )
 
 
-def test_a_real_cross_encoder_puts_the_hits_in_its_order(
-    store: ChromaStore, cross_encoders: Path
-) -> None:
-    _, vector = filled(store, [None] * 10, 4)
-    model = CrossEncoderReranker(str(cross_encoders / "one"))
-    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: model)
-    result = run("the owl", CROSS.with_values({"quality.reranker_threshold": 0.0}), backends)
-    texts = [f"text {i}" for i in range(10)]
-    expected = dict(zip(texts, model.score("the owl", texts), strict=True))
-    found = {hit.chunk.text: hit.rerank_score for hit in result.hits}
-    assert found == pytest.approx(expected, abs=1e-6)
-    kept = [hit.rerank_score or 0.0 for hit in result.kept]
-    assert kept == sorted(found.values(), reverse=True)[:3]  # type: ignore[type-var]
-    assert result.needs == ()
-
-
 @pytest.mark.parametrize(
     ("name", "timeout_s", "says"),
     [

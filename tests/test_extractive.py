@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from waiting import ends_soon
 
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract, sentences, units
@@ -57,17 +56,6 @@ def test_sentences(text: str, expected: list[str]) -> None:
 )  # fmt: skip
 def test_rows_stay_whole(text: str, rows: list[str]) -> None:
     assert [unit.text for unit in units(text) if unit.is_row] == rows
-
-
-def test_hard_wrapped_lines_are_one_sentence_and_list_items_are_their_own() -> None:
-    text = "A troll\nregenerates.\n\n- Fire ends it\n- Acid too"
-    assert [u.text for u in units(text)] == ["A troll regenerates.", "- Fire ends it", "- Acid too"]
-
-
-@pytest.mark.parametrize("text", ["." * 100_000, ". " * 50_000, "a: 1;" * 20_000, " " * 100_000])
-def test_splitting_is_linear(text: str) -> None:
-    with ends_soon():
-        units(text)
 
 
 def hits(*chunks: tuple[str, str]) -> tuple[Hit, ...]:
@@ -146,15 +134,6 @@ def test_each_table_answers_a_comparison_for_the_sides_that_it_names(
 def test_a_comparison_quotes_no_table_of_another_number(embedder: BundledEmbedder) -> None:
     query = "7th level fighter with class 9 vs 7th level druid with class 8"
     assert rows(query, TABLES, embedder) == [(3, ": Level 7-9: 5")]
-
-
-@pytest.mark.model
-def test_two_of_one_name_get_both_rows_of_each_table_once(embedder: BundledEmbedder) -> None:
-    fighters = (TABLES[0], TABLES[2], TABLES[0])
-    assert rows("4th level fighter vs 7th level fighter", fighters, embedder) == [
-        (1, ": Level 4-6: 14"), (1, ": Level 7-9: 11"),
-        (2, ": Level 4-6: 8"), (2, ": Level 7-9: 5"),
-    ]  # fmt: skip
 
 
 @pytest.mark.model

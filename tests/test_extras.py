@@ -19,11 +19,6 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
     assert isinstance(error.value, ImportError)
 
 
-def test_what_else_fails_in_an_import_is_passed_on() -> None:
-    with pytest.raises(ZeroDivisionError), extra("chroma"):
-        _ = 1 / 0
-
-
 @pytest.mark.parametrize(
     ("found", "fits"),
     [

@@ -8,10 +8,7 @@ import math
 import pickle
 import re
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from inspect import isfunction
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,6 @@ from test_front_door import DOCS, GAP, QUERY, Reversed
 from test_no_leak import everything
 
 import ragfilter as rf
-from ragfilter import ingest
 
 
 def secretive() -> rf.Result:
@@ -75,30 +71,6 @@ def test_the_weakest_chunks_can_be_in_the_middle(kept: int, order: list[int]) ->
     # Each keeps its number, so that [n] is the n-th of the context.
     assert all(int(number) == int(title) + 1 for number, title in blocks)
     assert sorted(plain[1].content.split("\n")) == sorted(other[1].content.split("\n"))
-
-
-@pytest.mark.slow
-def test_every_function_of_the_front_door_returns_what_prints_in_one_line(tmp_path: Path) -> None:
-    docs = [{"id": f"c{i}", "text": f"text {i}"} for i in range(30)]
-    far = [0.1 + 0.01 * i for i in range(30)]
-    ids = [f"q{i}" for i in range(25)]
-    results = {i: rf.Filter("adaptive-gap")(QUERY, docs, far, metric="cosine") for i in ids}
-    qrels = {i: {f"c{n}": 1 for n in range(20)} for i in ids}
-    demo = Path(ingest.__file__).parent / "demo"
-    with rf.open_workspace(tmp_path) as ws:
-        made = {
-            "carry_over": rf.carry_over(results, rf.Settings()),
-            "cut": rf.cut([i / 100 for i in range(200)], max_results=200),
-            "measure": rf.measure(results, qrels),
-            "open_workspace": ws,
-            "read_labels": rf.read_labels(demo / "queries.jsonl", demo / "qrels.tsv"),
-            "recalibrate": rf.recalibrate(results, qrels, rf.Settings()),
-            "tune": rf.tune(results, qrels),
-        }
-    functions = [name for name in rf.__all__ if isfunction(getattr(rf, name))]
-    functions.remove("trace")  # It returns nothing.
-    assert [*made] == functions
-    assert {name: repr(value) for name, value in made.items() if len(repr(value)) > 200} == {}
 
 
 @pytest.mark.parametrize("passed", [False, True])
@@ -179,14 +151,6 @@ def test_a_layer_says_what_it_lacks_and_takes_what_it_is_given() -> None:
     assert result.needs == ()
 
 
-@pytest.mark.model
-def test_a_reranker_may_be_named() -> None:
-    settings = rf.Settings().with_values({"quality.enabled": True, "cutoff.enabled": False})
-    result = rf.Filter(settings, reranker="late_interaction")(QUERY, DOCS, POOR, metric="l2")
-    assert result.needs == ()
-    assert any(hit.rerank_score is not None for hit in result.hits)
-
-
 @pytest.mark.parametrize("given", [{"reranker": 3}, {"judge": object()}, {"settings": None}])
 def test_what_is_no_model_or_settings_is_refused_at_the_door(given: dict[str, Any]) -> None:
     with pytest.raises(rf.RagfilterError, match="Pass"):
@@ -198,11 +162,6 @@ def test_what_is_no_model_or_settings_is_refused_at_the_door(given: dict[str, An
 
 def copies(value: Any) -> list[Any]:
     return [pickle.loads(pickle.dumps(value)), copy.deepcopy(value), copy.copy(value)]
-
-
-def in_a_worker(job: tuple[rf.Filter, str]) -> rf.Result:
-    flt, query = job
-    return flt(query, DOCS, GAP, metric="cosine", user=rf.User(1))
 
 
 @pytest.mark.parametrize(
@@ -244,13 +203,18 @@ def test_every_error_can_be_copied(kind: type[rf.RagfilterError]) -> None:
 
 
 @pytest.mark.slow
-def test_a_filter_works_in_other_processes() -> None:
-    flt = rf.Filter("full")
-    jobs = [(flt, f"How strong is troll {i}?") for i in range(3)]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        made = list(pool.map(in_a_worker, jobs))
-    assert [list(result) for result in made] == [list(in_a_worker(job)) for job in jobs]
+def test_many_questions_are_decided_in_other_processes_as_in_this_one() -> None:
+    flt, user = rf.Filter("full"), rf.User(1)
+    scored = [(doc, score) for doc, score in zip(DOCS, GAP, strict=True)]
+    queries = [f"How strong is troll {i}?" for i in range(20)]
+    made = flt.batch(queries, [scored] * 20, metric="cosine", user=user)
+    alone = [flt(query, scored, metric="cosine", user=user) for query in queries]
+    assert [result.to_dict()["hits"] for result in made] == [
+        result.to_dict()["hits"] for result in alone
+    ]
     assert all(hit.doc["id"] == hit.id for result in made for hit in result)
+    with pytest.raises(rf.RagfilterError, match="query is empty"):
+        flt.batch([""], [scored], metric="cosine")
 
 
 @pytest.mark.model

@@ -17,7 +17,7 @@ from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, Rounds, User
-from ragfilter.protocols import Vectors, Where
+from ragfilter.protocols import Vectors
 from ragfilter.rules.match import RuleBook
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
@@ -237,34 +237,6 @@ def test_a_query_is_asked_in_whole_characters(store: ChromaStore, query: str, as
     _, vector = filled(store, [None], 1)
     backends = Backends(store.collection("loop"), OneVector({}, vector))
     assert gather(query, Settings(), backends).query == asked
-
-
-def test_push_down_and_memory_agree(store: ChromaStore) -> None:
-    rng = np.random.default_rng(2)
-    vectors = unit(rng, 200)
-    if "secrets" in [info.name for info in store.collections()]:
-        store.delete("secrets")
-    collection = store.create("secrets", embedder="given")
-    collection.write(
-        [
-            StoredRow(
-                Chunk(f"c{i}", "t", clearance=i % 4, department="referee" if i % 3 == 0 else None),
-                v,
-            )
-            for i, v in enumerate(vectors)
-        ]
-    )
-    collection.mark_content("made")
-    backends = Backends(collection, OneVector({}, vectors[0]))
-    chosen = Settings().with_values({"clearance.enabled": True, "cutoff.enabled": False})
-    for level, department in [(0, ""), (1, ""), (2, "referee"), (3, "other"), (3, "referee")]:
-        user = User(level, (department,))
-        pushed = run("q", chosen, large(backends), user)
-        memory = run("q", chosen, backends, user)
-        assert [h.id for h in pushed.kept] == [h.id for h in memory.kept]
-        assert pushed.status == memory.status == "ok"
-        seen = {i for i, _ in collection.nearest(vectors[0], 200, where=Where(user))}
-        assert {h.id for h in pushed.pool.hits} <= seen
 
 
 def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaStore) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from stores import DIMENSION, unit
 from test_no_leak import (
     EXPORTS,
     STRANGE_CLEARANCES,
@@ -46,16 +44,12 @@ from ragfilter.model import (
     User,
     Verdict,
 )
-from ragfilter.protocols import Where
 from ragfilter.publish import reports
 from ragfilter.publish.reports import ReportOrigin
 from ragfilter.report.reference_tree import Known
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
-from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.metadata import admission, can_push
 from ragfilter.ui.session import link
 
 NAMES = ("ops", "hr", "law", "5", "None", "nan")
@@ -209,48 +203,6 @@ def test_every_way_out_names_what_is_seen_so_that_the_law_above_can_fail(sink: s
 
 
 # -- the store's own condition ---------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def secrets(store: ChromaStore) -> tuple[ChromaCollection, dict[str, tuple[Any, Any]]]:
-    """A collection with every combination of clearance and department, and the values given for
-    each."""
-    levels = [*range(5), MAX_LEVEL, *STRANGE_CLEARANCES]
-    names = [None, *NAMES, " ops", *STRANGE_DEPARTMENTS]
-    given = {f"c{i}": pair for i, pair in enumerate(product(levels, names))}
-    collection = store.create("secrets", embedder="given")
-    vectors = unit(np.random.default_rng(5), len(given))
-    collection.write(
-        [
-            StoredRow(
-                Chunk(i, clearance=level, department=name), vector, clearance_as_given=str(level)
-            )
-            for (i, (level, name)), vector in zip(given.items(), vectors, strict=True)
-        ]
-    )
-    return collection, given
-
-
-@pytest.mark.parametrize("level", [0, 2, MAX_LEVEL])
-@pytest.mark.parametrize("theirs", [(), ("ops",), ("ops", "law", "5")])
-def test_the_stores_condition_and_the_check_in_memory_select_the_same_chunks(
-    secrets: tuple[ChromaCollection, dict[str, tuple[Any, Any]]],
-    level: int,
-    theirs: tuple[str, ...],
-) -> None:
-    collection, given = secrets
-    user = User(level, theirs)
-    where = Where(user)
-    assert can_push(where)
-    vector = np.ones(DIMENSION, dtype=np.float32)
-    pushed = {i for i, _ in collection.nearest(vector, len(given), where=where)}
-    catalogue, whole = collection.catalogue(), collection.chunks(list(given))
-    assert pushed == {i for i, chunk in catalogue.items() if admission(where)(chunk)}
-    assert pushed == {i for i, chunk in whole.items() if user.sees(chunk)}
-    # A stored department has no spaces around it.
-    stored = {i: (c, d.strip() if isinstance(d, str) else d) for i, (c, d) in given.items()}
-    assert pushed == {i for i, pair in stored.items() if allowed(user, *pair)}
-    assert 0 < len(pushed) < len(given)
 
 
 # -- no setting ------------------------------------------------------------------------------------

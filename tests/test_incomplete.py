@@ -22,7 +22,6 @@ from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import index as indexing
 from ragfilter.stores.base import IndexReport
-from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.workspace import Workspace
 
@@ -173,23 +172,6 @@ def assert_new(workspace: Workspace, fields: dict[str, Any]) -> None:
     assert {(c.clearance, c.department) for c in catalogue.values()} == {wanted}
 
 
-def test_a_first_index_continued_with_other_clearances_keeps_the_new_ones(tmp_path: Path) -> None:
-    killed(tmp_path, "index", "write")
-    killed(tmp_path, "index", "embed", "before", **RAISED)
-    with Workspace.open(tmp_path) as workspace:
-        with pytest.raises(StoreError, match="clearances"):
-            ask(workspace)
-        rebuild("demo", workspace=workspace)
-        assert_new(workspace, RAISED)
-
-
-def test_changing_a_clearance_without_a_stop_is_soon_over(folder: Path) -> None:
-    with Workspace.open(folder) as workspace:
-        report = made(workspace, clearance=5)
-        assert (report.changed, report.embedded) == (N, 0)
-        assert_new(workspace, ONLY_RAISED)
-
-
 def test_a_damaged_copy_does_not_keep_a_reset_from_withholding(folder: Path) -> None:
     (folder / "copies" / "demo.parquet").write_bytes(b"no parquet")
     killed(folder, "reset", "embed", "before", **RAISED)
@@ -252,38 +234,6 @@ def test_a_lost_index_is_told_and_repaired(
         found = workspace.store().collection("demo").nearest(Even().embed(["q"])[0], LARGE)
         # With many equal vectors, HNSW may leave one without a link. A lost index lacks 999.
         assert len(found) >= LARGE - 5
-
-
-def test_a_few_chunks_of_a_large_collection_tell_that_its_index_is_lost(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ragfilter.stores.chroma.store.ALL_CHECKED", 100)
-    monkeypatch.setattr("ragfilter.stores.chroma.store.SAMPLE", 10)
-    with Workspace.open(damaged) as workspace:
-        (info,) = workspace.store().collections()
-        assert "only 501 of its 1,500 chunks can be found" in info.incomplete
-
-
-def test_whether_chunks_can_be_found_is_asked_once(
-    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(large, tmp_path / "ws")
-    asked: list[str] = []
-    real = ChromaCollection._read_lost
-
-    def counted(self: ChromaCollection, raw: Any) -> set[str]:
-        asked.append(self.name)
-        return real(self, raw)
-
-    monkeypatch.setattr(ChromaCollection, "_read_lost", counted)
-    with Workspace.open(tmp_path / "ws") as workspace:
-        for _ in range(3):
-            assert ask(workspace).status == "ok"
-        collection = workspace.store().collection("demo")
-        collection.set_rules({"c1": None})
-        assert ask(workspace).status == "ok"
-        assert workspace.store().collections()[0].complete
-    assert asked == ["demo"]
 
 
 # --- the command line

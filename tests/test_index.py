@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -167,13 +165,6 @@ def test_a_mistake_in_the_source_leaves_the_collection_as_it_was(
     assert stored(workspace) == expected(some(3))
 
 
-def test_an_empty_source_does_not_empty_a_collection(workspace: Workspace) -> None:
-    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    with pytest.raises(InputError, match="no records"):
-        index([], name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=True)
-    assert len(stored(workspace)) == 3
-
-
 def test_a_bad_name_is_refused_before_the_source_is_read(workspace: Workspace) -> None:
     def unread() -> Iterator[Record]:
         pytest.fail("read the source")
@@ -209,19 +200,6 @@ def test_a_collection_of_somebody_else_is_not_touched(workspace: Workspace) -> N
         assert set(stored(workspace)) == {"theirs"}
 
 
-def test_a_collection_that_took_the_place_of_ours_is_not_touched(workspace: Workspace) -> None:
-    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    client = workspace.store().client
-    client.delete_collection("demo")
-    raw = client.create_collection("demo", embedding_function=None)
-    raw.add(ids=["theirs"], embeddings=[[1.0, 0.0, 0.0, 0.0]])
-    with pytest.raises(StoreError, match="not made by ragfilter"):
-        index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    with pytest.raises(StoreError, match="not made by ragfilter"):
-        rebuild("demo", workspace=workspace)
-    assert set(stored(workspace)) == {"theirs"}
-
-
 def test_chunks_that_the_model_does_not_read_whole_are_told(workspace: Workspace) -> None:
     records = [to_record({"id": f"c{n}", "text": "x" * n}, place="a") for n in (99, 100, 101)]
     embedder = FakeEmbedder()
@@ -231,17 +209,6 @@ def test_chunks_that_the_model_does_not_read_whole_are_told(workspace: Workspace
         "The embedding model reads about 100 characters of a chunk, so it misses the end of 1 in "
         "3. Cut them smaller, or choose a model that reads more.",
     )
-
-
-def test_warnings_name_the_place(workspace: Workspace) -> None:
-    given = some(50) + records({"id": "a", "text": "t", "query_must": "{", "clearance": "?"})
-    report = index(given, name="demo", workspace=workspace, embedder=FakeEmbedder())
-    assert len(report.warnings) == 2
-    assert all("x.jsonl, line 1" in warning for warning in report.warnings)
-    # The invalid rule is stored for the curator, and the unreadable clearance still hides the
-    # chunk.
-    chunk = stored(workspace)["a"]
-    assert (chunk.rule, chunk.clearance) == ("{", None)
 
 
 def test_a_sources_own_fields_are_kept_in_store_and_copy(workspace: Workspace) -> None:
@@ -309,60 +276,6 @@ def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
     assert workspace.store().collections()[0].complete
 
 
-# Indexes 3,000 chunks, and is killed from outside after the first part is written.
-KILLED = """
-import sys
-import numpy as np
-from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.ingest.records import to_record
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
-
-class Embedder:
-    name = "fake"
-    def embed(self, texts):
-        return np.tile(np.float32([1, 0, 0, 0]), (len(texts), 1))
-
-real = ChromaCollection.write
-def write(self, batch):
-    real(self, batch)
-    print("written", flush=True)
-    sys.stdin.read()
-
-ChromaCollection.write = write
-records = [to_record({"id": f"c{i}", "text": f"text {i}"}, place="") for i in range(3000)]
-with Workspace.open(sys.argv[1]) as workspace:
-    index(records, name="demo", workspace=workspace, embedder=Embedder())
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_process_leaves_what_the_next_one_repairs(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "written\n"
-    process.kill()
-    process.communicate()
-    with Workspace.open(tmp_path) as workspace:
-        assert not workspace.store().collections()[0].complete
-        idle = FakeEmbedder(budget=0)
-        report = index(some(3000), name="demo", workspace=workspace, embedder=idle)
-        assert (report.unchanged, report.written) == (3000, 3000)
-        assert stored(workspace) == expected(some(3000))
-
-
-def test_a_lost_collection_is_restored_from_the_copy(workspace: Workspace) -> None:
-    index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    workspace.store().delete("demo")
-    index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=0))
-    assert stored(workspace) == expected(some(6))
-
-
 def test_a_damaged_copy_is_told_and_reset_replaces_it(workspace: Workspace) -> None:
     index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
     workspace.copy_path("demo").write_bytes(b"no parquet")
@@ -403,9 +316,8 @@ def test_rebuild_restores_a_damaged_collection_without_the_model(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "damage",
-    ["DELETE FROM embeddings; DELETE FROM embeddings_queue", "DROP TABLE embeddings",
-     "DROP TABLE segments", "DROP TABLE collections", "DELETE FROM migrations"],
-)  # fmt: skip
+    ["DELETE FROM embeddings; DELETE FROM embeddings_queue", "DROP TABLE collections"],
+)
 def test_what_rebuilding_cannot_repair_is_moved_away_and_rebuilt(
     tmp_path: Path, damage: str
 ) -> None:
@@ -460,17 +372,3 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
     # The copy holds what the source provided.
     copy = {row.chunk.id: row.chunk.rule for row in copies.read_copy(workspace.copy_path("demo"))}
     assert copy["c0"] == '{"contain":"old"}'
-
-
-@pytest.mark.model
-def test_the_demo_with_the_real_model(workspace: Workspace) -> None:
-    from ragfilter.models.bundled import BundledEmbedder
-
-    embedder = BundledEmbedder()
-    given = [record for n, record in enumerate(load("demo")) if n % 10 == 0]
-    index(given, name="demo", workspace=workspace, embedder=embedder)
-    collection = workspace.store().collection("demo", embedder=embedder.name)
-    for record in given[::7]:
-        vector = embedder.embed([record.chunk.passage])
-        (found,) = collection.nearest(vector, 1)
-        assert found[1] == pytest.approx(0, abs=1e-4)

@@ -16,10 +16,9 @@ import sqlalchemy as sa
 from waiting import PROCESS_S
 
 from ragfilter.cli import main
-from ragfilter.indexing.order import Order, Refusal
+from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker, queue_of
 from ragfilter.library.workspace import open_workspace
-from ragfilter.text.numbers import Pace, time_left
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
@@ -81,16 +80,6 @@ def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
     refused = until(queue, other, lambda standing: not standing.open)
     assert "another-model is not installed" in refused.message
     assert "choose all-MiniLM-L6-v2" in refused.remedy
-
-
-def test_a_file_whose_name_is_no_text_stays_ordered_and_told(tmp_path: Path) -> None:
-    order = Order("mine", "x\udcff.txt")
-    queue = Queue(f"sqlite:///{tmp_path / 'a.db'}", tmp_path)
-    job = queue.put(order)
-    done = Standing("done", refused=(Refusal("x\udcff.txt, line 1: not UTF-8 at byte 1."),))
-    queue.tell(job.id, done)
-    assert queue.jobs() == (IndexJob(job.id, order, done),)
-    queue.close()
 
 
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:
@@ -167,14 +156,6 @@ def test_what_is_under_way_at_the_end_waits_for_the_next_start(
     assert report.embedded <= 3200 - 64
 
 
-def test_one_of_two_workers_works(bench: Workbench, tmp_path: Path) -> None:
-    queue = queue_of(bench)
-    Worker(bench).start()
-    Worker(bench).start()
-    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 2))))
-    assert until(queue, job, lambda standing: not standing.open).result().report.total == 2
-
-
 def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(
     bench: Workbench, tmp_path: Path
 ) -> None:
@@ -228,18 +209,6 @@ def test_the_command_line_indexes_while_the_app_runs(
     assert (bad.returncode, "a.jsonl, line 1" in bad.stderr) == (2, True)
 
 
-def test_index_reads_as_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.csv").write_text("Body,n\nTrolls fear fire.,1\nx,2,3\n")
-    command = ["index", str(tmp_path / "a.csv"), "-c", "mine", "--data-dir", str(tmp_path / "ws")]
-    assert main([*command, "--column", "text=Body", "--skip-bad", "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert (json.loads(out)["total"], json.loads(out)["left_out"]) == (1, 1)
-    assert "left out: a.csv, line 3: 3 cells" in err
-    assert main([*command, "--column", "text"]) == 2
-    assert main([*command, "--size", "10"]) == 2
-    assert main([*command, "--overlap", "900"]) == 2
-
-
 @pytest.mark.parametrize(
     ("broken", "reached"),
     [
@@ -272,28 +241,3 @@ def test_an_interrupted_index_says_how_far_it_came(
     assert main(command) == 130
     said = f"{reached}. Run the same command again to continue.\nStopped.\n"
     assert capsys.readouterr() == ("", said)
-
-
-@pytest.mark.parametrize(
-    ("at", "left"),
-    [
-        (((0, 0), (1.9, 50)), None), (((0, 0), (2, 50)), 2.0), (((0, 0), (10, 25)), 30.0),
-        (((0, 50), (10, 75)), 10.0), (((0, 0), (2, 0)), None), (((0, 0), (9, 100)), 0.0),
-    ],
-)  # fmt: skip
-def test_time_left(at: tuple[tuple[float, int], ...], left: float | None) -> None:
-    now = 0.0
-    pace = Pace(lambda: now)
-    told = None
-    for now, done in at:  # noqa: B007
-        told = pace.left(done, 100)
-    assert told == left
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(None, ""), (0.2, "about 1 s left"), (59.4, "about 59 s left"), (200, "about 3 min left"),
-     (7200, "about 2.0 h left")],
-)  # fmt: skip
-def test_time_left_in_words(seconds: float | None, said: str) -> None:
-    assert time_left(seconds) == said

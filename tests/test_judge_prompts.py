@@ -58,19 +58,14 @@ def test_an_unknown_prompt_is_refused_and_the_known_are_named(snapshot: Snapshot
     "content",
     [
         b"version = ",
-        b"most_tokens = " + b"[" * 9_000,
-        b"\xff",
         GOOD.replace("version", "versoin").encode(),
-        GOOD.replace('"7"', "7").encode(),
         GOOD.replace('"7"', '"a b"').encode(),
-        GOOD.replace('"mine."', '" "').encode(),
         GOOD.replace("EXPAND_5", "EXPAND_7").encode(),
         GOOD.encode() + b'fields = ["title", "author"]',
         GOOD.encode() + b"most_tokens = 5",
-        GOOD.encode() + b"most_tokens = true",
     ],
-    ids=["no TOML", "too deep", "no UTF-8", "a strange key", "a number", "a blank in the version",
-         "a blank", "an action that is missing", "a strange field", "too few", "no number"],
+    ids=["no TOML", "a strange key", "a blank in the version", "an action that is missing",
+         "a strange field", "too few"],
 )  # fmt: skip
 def test_a_bad_file_is_told_and_left_out(
     folder: Path, caplog: pytest.LogCaptureFixture, content: bytes, snapshot: SnapshotAssertion
@@ -86,19 +81,6 @@ def test_a_bad_file_is_told_and_left_out(
     assert said in caplog.text
     with pytest.raises(InputError, match="Use one of good"):
         judge_prompts.variant("bad")
-
-
-def test_a_name_that_cannot_be_a_name_is_left_out(folder: Path) -> None:
-    (folder / "My prompt.toml").write_text(GOOD, encoding="utf-8")
-    assert judge_prompts.names() == ()
-
-
-def test_a_long_prompt_with_few_lines(folder: Path) -> None:
-    more = "fields = []\nmost_tokens = 40\n"
-    (folder / "mine.toml").write_text(GOOD + more, encoding="utf-8")
-    hit = Hit(Chunk("a", "word " * 300, "Title"), 0.4, 1)
-    content = prompt("why?", [hit], Judge(prompt="mine"), "l2").messages[1].content
-    assert content.startswith("Query: why?\n<chunk>\nid: a\ncontent:\nword word")
 
 
 def own(folder: Path, name: str = "mine", says: str = "as I say") -> Path:
@@ -142,14 +124,6 @@ def test_a_bad_file_of_ones_own_is_named_and_left_out(
     assert judge_prompts.variant("strict") == packaged
     (told,) = (record.getMessage() for record in caplog.records)
     assert told.startswith(f"a judge prompt is left out: {tmp_path / 'strict.toml'} is not valid")
-
-
-def test_a_folder_that_is_named_and_not_there_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(tmp_path / "none"))
-    assert judge_prompts.names() == ("default", "strict", "terse")
-    assert f"{tmp_path / 'none'} cannot be read: No such file" in caplog.text
 
 
 def test_workspaces_that_are_open_together_do_not_mix_their_prompts(tmp_path: Path) -> None:

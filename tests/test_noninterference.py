@@ -10,16 +10,14 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from stores import OneVector, large, unit
+from stores import large
 from test_no_leak import (
     ACTIONS,
     QUERIES,
@@ -37,24 +35,14 @@ from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import as_user, replay
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.retrieve import run
 from ragfilter.errors import InputError
-from ragfilter.evaluate.effect import make_labelled
-from ragfilter.evaluate.evaluation import document, evaluate
-from ragfilter.evaluate.labelled_queries import Labels, measurable
-from ragfilter.evaluate.measure import gather_all, measure
-from ragfilter.evaluate.tune import gathering, tune
-from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.report import curve_points
 from ragfilter.report.verdicts import preview_expansion
-from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore
-from ragfilter.stores.copies import StoredRow
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b *|\btime +""")
 
@@ -130,58 +118,6 @@ def test_hidden_chunks_change_nothing_that_a_user_gets(
     assert asked(query, settings, moved, user, pushed=pushed) == alone
 
 
-def chunks_near(vectors: Any, hidden: Sequence[int], *, ruled: bool = False) -> list[StoredRow]:
-    return [
-        StoredRow(
-            Chunk(
-                f"c{i:03d}",
-                f"A hill giant throws rock number {i}.",
-                f"Giant {i}",
-                source=f"book{i % 3}.md" if i not in hidden else "secret.md",
-                clearance=4 if i in hidden else 0,
-                rule='{"contain": "troll"}' if ruled and i % 4 == 1 else None,
-            ),
-            vector,
-        )
-        for i, vector in enumerate(vectors)
-    ]
-
-
-@pytest.mark.parametrize("pushed", [False, True])
-@pytest.mark.parametrize(("profile", "share"), [("full", 0.1), ("full", 0.9), ("query-must", 0.5)])
-def test_a_real_store_tells_a_user_nothing_of_what_is_hidden(
-    store: ChromaStore, profile: str, pushed: bool, share: float
-) -> None:
-    rng = np.random.default_rng(7)
-    vectors = unit(rng, 700)
-    nearest = vectors[0]
-    hidden = [i for i in range(700) if rng.random() < share]
-    rows = chunks_near(vectors, hidden, ruled=True)
-    seen = [row for row in rows if row.chunk.clearance == 0]
-    # Moved: hidden chunks surround the question.
-    around = nearest + 0.3 * unit(rng, 700)
-    around /= np.linalg.norm(around, axis=1, keepdims=True)
-    moved = [
-        row if row.chunk.clearance == 0 else StoredRow(row.chunk, vector)
-        for row, vector in zip(rows, around, strict=True)
-    ]
-    chosen = load(profile=profile, environ={}).settings.with_values(
-        {"clearance.enabled": True, "quality.reranker": "none", "retrieval.pool_size": 60}
-    )
-    told = []
-    for world in (seen, rows, moved):
-        name = "interference"
-        if name in [info.name for info in store.collections()]:
-            store.delete(name)
-        collection = store.create(name, embedder="given")
-        collection.write(world)
-        backends = Backends(collection, OneVector({"giant 9": vectors[9]}, nearest))
-        backends = large(backends) if pushed else backends
-        told.append(made_as_the_user(run("giant 9 vs giant 12", chosen, backends)))
-    assert told[1] == told[0]
-    assert told[2] == told[0]
-
-
 def pool(*hits: tuple[str, float, int]) -> Pool:
     return Pool(
         "q",
@@ -240,88 +176,3 @@ def test_a_user_who_may_see_nothing_is_told_the_level_and_no_more() -> None:
         assert "Ask someone with clearance level 4." in report.headline(result)
         assert "status insufficient_clearance" in report.trace_text(result)
     assert json.dumps(documents[0]) == json.dumps(documents[1])
-
-
-def test_an_operators_pool_that_is_viewed_as_a_user_ranks_what_the_user_sees() -> None:
-    on = {"clearance.enabled": True}
-    found = pool(("x", 0.05, 1), *SEEN)
-    rows = report.rows(replay(found, Settings().with_values(on)))
-    assert [(row.rank, row.id) for row in rows] == [(1, "a"), (2, "b"), (3, "c")]
-    assert len(report.rows(replay(found, Settings()))) == 4
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_as_many_are_found_for_a_user_as_if_nothing_were_hidden(
-    store: ChromaStore, share: float
-) -> None:
-    rng = np.random.default_rng(3)
-    vectors = unit(rng, 1000)
-    # The ones nearest to the question are hidden.
-    order = np.argsort(-vectors @ vectors[0])
-    hidden = [int(i) for i in order[: int(share * 1000)]]
-    name = "crowd"
-    if name in [info.name for info in store.collections()]:
-        store.delete(name)
-    collection = store.create(name, embedder="given")
-    collection.write(chunks_near(vectors, hidden))
-    chosen = Settings().with_values({"clearance.enabled": True, "retrieval.pool_size": 60})
-    found = gather("q", chosen, Backends(collection, OneVector({}, vectors[0])))
-    seen = [hit.id for hit in found.hits if hit.chunk.clearance == 0]
-    wanted = [f"c{i:03d}" for i in order if int(i) not in hidden][:60]
-    assert sorted(seen) == sorted(wanted)
-
-
-@pytest.mark.slow
-@examples(max_examples=8, deadline=None)
-@given(
-    seed=st.integers(0, 10_000),
-    visible=st.integers(12, 90),
-    crowd=st.integers(1, 6),
-    profile=st.sampled_from(["adaptive-gap", "full", "query-must"]),
-)
-def test_figures_are_the_same_without_many_nearer_hidden_chunks(
-    store: ChromaStore, seed: int, visible: int, crowd: int, profile: str
-) -> None:
-    rng = np.random.default_rng(seed)
-    vectors, asked = unit(rng, visible), unit(rng, 8)
-    near = np.repeat(asked, crowd * 8, axis=0) + 0.2 * unit(rng, 8 * crowd * 8)
-    near /= np.linalg.norm(near, axis=1, keepdims=True)
-    seen = chunks_near(vectors, [], ruled=True)
-    hidden = [
-        StoredRow(replace(row.chunk, id=f"h{n:03d}", source="secret.md", clearance=4), vector)
-        for n, (row, vector) in enumerate(zip(chunks_near(near, [], ruled=True), near, strict=True))
-    ]
-    queries = {f"q{n}": f"troll {n}" for n in range(8)}
-    embedder = OneVector({f"troll {n}": vector for n, vector in enumerate(asked)}, asked[0])
-    nearest = np.argsort(-(asked @ vectors.T), axis=1)
-    qrels = {
-        f"q{n}": {seen[place].chunk.id: int(rank < 3) for rank, place in enumerate(order[:6])}
-        | {f"h{n:03d}": 2}
-        for n, order in enumerate(nearest)
-    }
-    settings = load(profile=profile, environ={}).settings.with_values(
-        {"clearance.enabled": True, "quality.reranker": "none", "retrieval.pool_size": 20}
-    )
-    told = []
-    for rows in (seen, [*seen, *hidden]):
-        name = "figures"
-        if name in [info.name for info in store.collections()]:
-            store.delete(name)
-        collection = store.create(name, embedder="given")
-        collection.write(rows)
-        backends = Backends(collection, embedder)
-        labels = measurable(Labels(queries, qrels), collection.entries(), User())
-        wide = gathering(settings, rerank=False)
-        pools = gather_all(queries, wide, backends)
-        tuned = tune(pools, labels.qrels, settings, rerank=False)
-        measured = measure(labels, variants(settings), backends)
-        told.append(
-            (
-                [(pool.exhaustive, [hit.id for hit in pool.hits]) for pool in pools.values()],
-                (tuned, to_toml(tuned.tuned.settings, profile)),
-                document(evaluate(labels.queries, labels.qrels, settings, backends)),
-                [replace(record, ms=0.0) for records in measured for record in records],
-                make_labelled(pools, labels.qrels, settings).effect({"c001": None, "c002": None}),
-            )
-        )
-    assert told[0] == told[1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.files import TextFiles
 from ragfilter.cli import app
 from ragfilter.cli.app import load_commands
 from ragfilter.errors import InputError, SettingsError

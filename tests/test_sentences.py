@@ -13,10 +13,9 @@ import pytest
 from ragfilter.answer.extractive import extract, passages
 from ragfilter.basics.threads import Shelf
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.sentences import Preparation, prepare
+from ragfilter.indexing.sentences import FILE, Preparation, Sentences, prepare
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit
-from ragfilter.stores.sentences import FILE, Sentences
 from ragfilter.ui.session.resources import CachedEmbedder
 from ragfilter.workbench import Workbench
 

@@ -18,11 +18,11 @@ from waiting import PROCESS_S
 from ragfilter.cli import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker, queue_of
+from ragfilter.indexing.sentences import Sentences
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.cache import open_cache
+from ragfilter.stores.cache import TextCache
 from ragfilter.stores.foreign import Opening, keep, openings
-from ragfilter.stores.sentences import Sentences
 from ragfilter.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,7 +135,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
     files = bench.workspace.files
     config.save(files, "strict", "[cutoff]\nmax_results = 3\ngap_threshold = 9\n")
     keep(files, "theirs", Opening("postgresql://host/db", "m"))
-    cache = open_cache(tmp_path, address, 1.0)
+    cache = TextCache(tmp_path, address, 1.0)
     cache.put("asked", "answered")
     Sentences(bench.workspace).put("mine", "m", ["a"], np.ones((1, 4), np.float32))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
@@ -147,7 +147,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
         }  # fmt: skip
         found = Sentences(other.workspace).find("m", ["a", "b"])
         assert {text: list(vector) for text, vector in found.items()} == {"a": [1.0] * 4}
-        there = open_cache(tmp_path, address, 1.0)
+        there = TextCache(tmp_path, address, 1.0)
         assert there.get("asked") == "answered"
         there.close()
     monkeypatch.setenv("RAGFILTER_WORKSPACE", address)
@@ -162,7 +162,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
 
 
 def test_the_answers_unused_for_longest_go_first(address: str, tmp_path: Path) -> None:
-    cache = open_cache(tmp_path, address, 0.5)
+    cache = TextCache(tmp_path, address, 0.5)
     for n in range(80):
         cache.put(str(n), "x" * 8_000)
         assert cache.get("0")

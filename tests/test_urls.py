@@ -15,7 +15,7 @@ import pytest
 from waiting import PATIENT_S
 
 from ragfilter.cli import main
-from ragfilter.errors import InputError, RagfilterError, StoreError, StoreUnavailable
+from ragfilter.errors import RagfilterError, StoreError, StoreUnavailable
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import Server
 from ragfilter.text.urls import UNSHOWN, shown
@@ -29,19 +29,15 @@ DEAD = "127.0.0.1:9"
 URLS = [
     f"http://user:{IN_A_URL}@{DEAD}",
     f"http://{IN_A_URL}@{DEAD}/path/",
-    f"http://:{IN_A_URL}@{DEAD}",
     f"https://user:{IN_A_URL}@{DEAD}",
     f"http://{DEAD}?token={IN_A_URL}",
     f"http://{DEAD}/#{IN_A_URL}",
-    f"http://user:{SECRET}@{DEAD}",
     f"http://user:12/s3cr@{DEAD}",
     f"http://user:12?s3cr@{DEAD}",
-    f"http://user:12#s3cr@{DEAD}",
     f"user:{SECRET}@{DEAD}",
     f"http//user:s3cr@{DEAD}",
     f"ftp://user:s3cr@{DEAD}",
     f"http://user:s3cr@{DEAD}9999999",
-    f"http://user:s3cr%40{DEAD}",
     f"http://user%3As3cr%40{DEAD}",
     "http://user:s3cr@[::1",
     "s3cr",
@@ -103,39 +99,26 @@ def test_no_error_shows_what_opens_a_door(text: str, message: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("url", URLS)
-@pytest.mark.parametrize("command", [["collections"], ["query", "troll"], ["index", "demo"]])
-def test_no_command_shows_a_secret_of_the_chroma_url(
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        *(("RAGFILTER_CHROMA_URL", url) for url in URLS),
+        *(("RAGFILTER_DATABASE_URL", url) for url in DATABASES),
+    ],
+)
+def test_no_command_shows_a_secret_of_a_url(
+    variable: str,
     url: str,
-    command: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setenv("RAGFILTER_CHROMA_URL", url)
+    monkeypatch.setenv(variable, url)
     monkeypatch.setenv("RAGFILTER_CHROMA_TIMEOUT_S", "2")
-    for flags in ([], ["-vvv"]):
-        code = main([*command, *flags, "--data-dir", str(tmp_path)])
-        run = capsys.readouterr()
-        check(run.out, run.err, caplog.text)
-        assert (code, run.out) == (2, "")
-        assert "Unexpected" not in run.err
-
-
-@pytest.mark.parametrize("url", DATABASES)
-def test_no_command_shows_a_secret_of_the_database_url(
-    url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    monkeypatch.setenv("RAGFILTER_DATABASE_URL", url)
-    for command in (["collections"], ["query", "troll"], ["rules", "history"]):
-        code = main([*command, "-vv", "--data-dir", str(tmp_path)])
+    for command in (["collections"], ["query", "troll", "-vvv"], ["rules", "history"]):
+        code = main([*command, "--data-dir", str(tmp_path)])
         run = capsys.readouterr()
         check(run.out, run.err, caplog.text)
         assert code in (0, 2)
@@ -191,11 +174,3 @@ def test_user_and_password_are_sent_as_basic_authentication() -> None:
     assert f"http://127.0.0.1:{port}/chroma" in refused.value.message
     pair = base64.b64encode(f"user:{SECRET}".encode()).decode()
     assert Guarded.asked == [("/chroma/api/v2/heartbeat", f"Basic {pair}")]
-
-
-@pytest.mark.parametrize("tail", ["?token=s3cr", "#s3cr", "/?token=s3cr#x"])
-def test_a_query_that_chroma_would_ignore_is_refused(tail: str) -> None:
-    with pytest.raises(InputError, match="has a query or a fragment") as refused:
-        Server(f"http://{DEAD}{tail}").open()
-    check(*words(refused.value))
-    assert refused.value.remedy

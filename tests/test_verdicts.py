@@ -29,53 +29,37 @@ def decided(text: str) -> dict[str, str]:
     [
         "sd-api:CreateCampaign -> KEEP",
         "sd-api:CreateCampaign->KEEP",
-        "   sd-api:CreateCampaign   ->   KEEP   ",
         "- sd-api:CreateCampaign -> KEEP",
-        "* sd-api:CreateCampaign -> keep",
-        "1. sd-api:CreateCampaign -> Keep",
         "12) `sd-api:CreateCampaign` -> `KEEP`",
-        "**sd-api:CreateCampaign** -> **KEEP**",
         "- **`sd-api:CreateCampaign`** → **KEEP**",
-        "sd-api:CreateCampaign => KEEP",
         "sd-api:CreateCampaign --> KEEP.",
-        "sd-api:CreateCampaign ⇒ KEEP",
         '"sd-api:CreateCampaign" -> "KEEP",',
-        "[sd-api:CreateCampaign] -> [KEEP]",
         "<sd-api:CreateCampaign> -> KEEP",
         "Chunk ID: sd-api:CreateCampaign -> KEEP",
-        "id: sd-api:CreateCampaign -> KEEP",
         "sd-api:CreateCampaign: KEEP",
         "SD-API:createcampaign -> KEEP",
         "sd-api:CreateCampaign -> KEEP (answers the question)",
         "sd-api:CreateCampaign -> KEEP - it answers",
-        "```\nsd-api:CreateCampaign -> KEEP\n```",
         "```text\nsd-api:CreateCampaign -> KEEP\n```",
         "Here are my decisions:\n\nsd-api:CreateCampaign -> KEEP\n\nHope this helps!",
         "<think>sd-api:CreateCampaign -> DISCARD?</think>\nsd-api:CreateCampaign -> KEEP",
         '{"decisions": [{"chunk_id": "sd-api:CreateCampaign", "action": "KEEP"}]}',
         '[{"id": "sd-api:CreateCampaign", "action": "keep"}]',
         '{"sd-api:CreateCampaign": "KEEP"}',
-        '{"decisions": {"sd-api:CreateCampaign": "KEEP"}}',
         '{"chunk_id": "sd-api:CreateCampaign", "decision": "KEEP"}',
         '["sd-api:CreateCampaign -> KEEP"]',
         '```json\n{"sd-api:CreateCampaign": "KEEP"}\n```',
         'Sure:\n{"sd-api:CreateCampaign": "KEEP"}\nDone.',
-        'Sure: {"sd-api:CreateCampaign": "KEEP"}',
         'Of GET /ads/{id} ->\n{\n  "sd-api:CreateCampaign": "KEEP"\n}\nDone.',
-        "sd-api:CreateCampaign -> KEEP because it answers …",
         "sd-api:CreateCampaign -> KEEP: it expands on how to keep a token",
         "| sd-api:CreateCampaign | KEEP |",
-        "|sd-api:CreateCampaign|keep|",
         "| sd-api:CreateCampaign | KEEP | leads from code -> token |",
         "| `sd-api:CreateCampaign` | **KEEP** | it says how to discard a token |",
-        "1 | sd-api:CreateCampaign | Keep-alive | KEEP",
         "| id | action |\n|---|---|\n| sd-api:CreateCampaign | KEEP |\n",
         "<think>sd-api:CreateCampaign -> DISCARD</think>| sd-api:CreateCampaign | KEEP |",
         "sd-api:CreateCampaign -> KEEP\n<think>\ndsp-api:GetAudiences -> KEEP",
         '{"why": "it shows <think>", "decisions": {"sd-api:CreateCampaign": "KEEP"}}',
-        "(sd-api:CreateCampaign): KEEP",
         "- 1. sd-api:CreateCampaign -> KEEP\r\n",
-        "| 1 | sd-api:CreateCampaign -> KEEP |",
         "| sd-api:CreateCampaign | KEEP | Keep the token. |",
         'sd-api:CreateCampaign -> KEEP, as {"sd-api:CreateCampaign": "discard"} shows',
         'Of a body {"name": …}:\nsd-api:CreateCampaign -> KEEP',
@@ -137,37 +121,19 @@ def read(text: str, ids: str = "a b c") -> tuple[dict[str, str], list[str], int]
     return {v.chunk_id: v.written for v in reading.verdicts}, list(reading.unreadable), other
 
 
-TABLE = (
-    "| # | id | action |\n|---|---|---|\n| 1 | 7 | KEEP |\n| 2 | 3 | DISCARD |\n| 3 | 2 | KEEP |"
-)
-ROWS = TABLE.partition("---|\n")[2]
 OF_NUMBERS = {"7": "KEEP", "3": "DISCARD", "2": "KEEP"}
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        TABLE,
-        TABLE.replace("# |", "No. |"),
-        TABLE.replace("id", "**Chunk_ID**").replace("action", "Decision"),
-        TABLE.replace("id", "Chunk"),
-        TABLE.replace("| 7 |", "| `7` |")
-        .replace("| 3 | DIS", '| "3" | DIS')
-        .replace("2 |", "[2] |"),
         "|id|action|reason|\n|--|:-:|--|\n|7|KEEP|3 of 2|\n|3|discard|see 7|\n|2|keep|7|",
-        "| action | id |\n|---|---|\n| KEEP | 7 |\n| DISCARD | 3 |\n| KEEP | 2 |",
-        "| id | rank | action |\n| 7 | 3 | KEEP |\n| 3 | 2 | DISCARD |\n| 2 | 7 | KEEP |",
         "id | action\n7 | KEEP (of 3)\n3 | DISCARD\n2 | KEEP",
-        "| 7 | KEEP | 1 |\n| 3 | DISCARD | 2 |\n| 2 | KEEP | 3 |",
-        "| 1 | 7 -> KEEP |\n| 2 | 3 -> DISCARD |\n| 3 | 2 -> KEEP |",
-        '#,id,action,reason\n1,7,KEEP,"over 3, and 2"\n2,3,DISCARD,no\n3,2,KEEP,7',
         "id;action\n7;KEEP\n3;DISCARD\n2;KEEP",
         "7, KEEP\n3, DISCARD\n2, KEEP",
-        "#\tid\taction\n1\t7\tKEEP\n2\t3\tDISCARD\n3\t2\tKEEP",
         "7\tKEEP\n3\tDISCARD\n2\tKEEP",
         "1. 7: KEEP\n2. 3: DISCARD\n3. 2: KEEP",
         "1) **7** – KEEP\n2) **3** – DISCARD\n3) **2** – KEEP",
-        "- 7: KEEP\n- 3: DISCARD\n- 2: KEEP",
         '[{"index": 2, "id": 7, "action": "KEEP"}, {"index": 7, "id": 3, "action": "DISCARD"}, '
         '{"index": 3, "id": 2, "action": "KEEP"}]',
     ],
@@ -179,12 +145,9 @@ def test_ids_that_are_numbers_are_told_from_what_counts_them(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "unclear"),
     [
-        (ROWS, "732"),
-        (ROWS.replace("| ", "").replace(" |", ","), "732"),
-        (ROWS.replace(" |", "\t").replace("| ", ""), "732"),
+        ("| 1 | 7 | KEEP |\n| 2 | 3 | DISCARD |\n| 3 | 2 | KEEP |", "732"),
         ("| # | action |\n| 1 | KEEP |\n| 2 | DISCARD |\n| 3 | KEEP |", "32"),
         ("| id | id | action |\n| 3 | 2 | KEEP |", "32"),
-        ("| id | action |\n| 3 | 2 | KEEP |", "32"),
         ("1. KEEP\n2. DISCARD\n3. KEEP", "32"),
         ("1) KEEP\n2) DISCARD\n3) KEEP", "32"),
         ("[1] KEEP\n[2] DISCARD\n[3] KEEP", "32"),

@@ -67,19 +67,6 @@ def test_rerankers_are_made_once(
         assert bench.reranker(crossed(tmp_path / "two")) != first
 
 
-def test_loading_a_cross_encoder_is_not_part_of_scoring(
-    deployment: Deployment, cross_encoders: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "model"
-    with Workbench.open(deployment) as bench:
-        with pytest.raises(ModelError, match="cannot be loaded"):
-            bench.reranker(crossed(folder))
-        shutil.copytree(cross_encoders / "one", folder)
-        made = bench.reranker(crossed(folder))
-        shutil.rmtree(folder)
-        assert 0 < made.score("owl", ["the giant"])[0] < 1
-
-
 @pytest.mark.parametrize("fetch", [False, True])
 def test_a_model_is_fetched_only_where_that_is_asked_for(
     fetch: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

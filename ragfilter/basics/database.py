@@ -6,13 +6,14 @@ SQLite and PostgreSQL, through SQLAlchemy. Its users: `rules.journal`, `rules.dr
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, StoreError, StoreUnavailable
@@ -20,9 +21,11 @@ from ragfilter.text.urls import shown
 
 with extra("chroma"):
     import sqlalchemy as sa
-    from sqlalchemy.engine.interfaces import ReflectedIndex
     from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
     from sqlalchemy.schema import CreateIndex, CreateTable
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 BUSY_S = 10.0
 """How long to wait for another's lock in SQLite, and for a server to let us in."""
@@ -34,8 +37,9 @@ _USER = re.compile('(user|role) "[^"]*"')
 _together: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("together", default=None)
 """The database and connection of a transaction that several books share."""
 OTHER_SCHEMA = (
-    "It is not damaged, and nothing was changed. Export its labels and rules with the version of "
-    "ragfilter that made it. Then index into another workspace or database, and import them there."
+    "It is not damaged, and nothing was changed. If another program made it, name another "
+    "database in RAGFILTER_DATABASE_URL. If ragfilter did, export its labels and rules with the "
+    "version that made it, index into another workspace, and import them there."
 )
 
 CAUSES = {
@@ -61,8 +65,6 @@ LOST = (
 )
 """What moving a damaged database away costs, whichever book found the damage."""
 
-OTHER_OWNER = "Nothing was changed. Name another database in RAGFILTER_DATABASE_URL."
-
 TEXT, WHOLE = sa.Text(), sa.Integer()
 TIME = sa.DateTime(timezone=True)
 
@@ -84,11 +86,12 @@ class Book:
     """How it is called where it fails."""
     tables: Sequence[sa.Table]
     indexes: Sequence[sa.Index] = ()
+    busy_s = BUSY_S
 
     def __init__(self, url: str) -> None:
         """Open it, making its tables if they are missing. Raises InputError: bad URL."""
         self._url = url
-        self._engine = connect(url, self.what)
+        self._engine = connect(url, self.what, self.busy_s)
         try:
             self._prepare()
         except StoreError:
@@ -101,7 +104,7 @@ class Book:
 
     def _prepare(self) -> None:
         """Make the tables and indexes that are not there. Raises StoreError, before anything is
-        changed, if a table is there with other columns, or their name is taken."""
+        changed, if a table is there with other columns."""
         with self._guard():
             with self._engine.connect() as connection:
                 self._check(sa.inspect(connection))
@@ -117,32 +120,16 @@ class Book:
                     connection.execute(CreateIndex(index, if_not_exists=True))
 
     def _check(self, there: sa.Inspector) -> None:
-        views = there.get_view_names()
         for table in self.tables:
             if not there.has_table(table.name):
-                # A name is taken once, whether by a table or an index.
-                if any(table.name == each["name"] for each in _indexes(there)):
-                    raise self._foreign("index", table.name)
                 continue
-            if table.name in views:
-                raise self._foreign("view", table.name)
             columns = {column["name"] for column in there.get_columns(table.name)}
-            own = set(table.columns.keys())
-            # All tables have an `id`. A table of ours keeps most of its other columns.
-            if 2 * len((own & columns) - {"id"}) < len(own - {"id"}):
-                raise self._foreign("table", table.name)
-            if other := sorted(columns ^ own):
+            if other := sorted(columns ^ set(table.columns.keys())):
                 raise StoreError(
                     f"{self.called} failed (the table {table.name} in {self._where} has another "
                     f"schema, in {', '.join(other)}).",
                     remedy=OTHER_SCHEMA,
                 )
-
-    def _foreign(self, kind: str, name: str) -> StoreError:
-        return StoreError(
-            f"{self.called} failed (the {kind} {name} in {self._where} belongs to something else).",
-            remedy=OTHER_OWNER,
-        )
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
         if (shared := self._shared) is not None:
@@ -210,7 +197,43 @@ class Book:
             raise StoreError(f"{self.called} failed ({cause}).", remedy=remedy) from error
 
 
-def connect(url: str, what: str) -> sa.Engine:
+class OptionalBook(Book):
+    """A book that nothing depends on, opened when it is needed. If its database fails, one warning
+    says so."""
+
+    busy_s = 1.0
+
+    def __init__(self, url: str) -> None:
+        """Open nothing yet."""
+        self._url = url
+        self._told = False
+        self._opening = threading.Lock()
+
+    def close(self) -> None:
+        """Close the connections; it is opened again when needed."""
+        if "_engine" in vars(self):
+            super().close()
+            del self._engine
+
+    def _open(self) -> None:
+        with self._opening:
+            if "_engine" not in vars(self):
+                super().__init__(self._url)
+
+    def _attempt(self, work: Callable[[sa.Connection], T], otherwise: T) -> T:
+        """What `work` returns, in one transaction, or `otherwise` if the database fails."""
+        try:
+            self._open()
+            with self._writing() as connection:
+                return work(connection)
+        except StoreError as error:
+            if not self._told:
+                log.warning("%s Delete it to start over.", error.message)
+            self._told = True
+            return otherwise
+
+
+def connect(url: str, what: str, busy_s: float = BUSY_S) -> sa.Engine:
     """The engine of the database at `url`, which keeps `what`. Raises InputError: bad URL."""
     try:
         parsed = sa.make_url(url)
@@ -222,7 +245,7 @@ def connect(url: str, what: str) -> sa.Engine:
             )
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
-        waits = {"timeout": BUSY_S} if sqlite else {"connect_timeout": int(BUSY_S)}
+        waits = {"timeout": busy_s} if sqlite else {"connect_timeout": int(BUSY_S)}
         if parsed.get_driver_name() not in ("pysqlite", "psycopg", "psycopg2"):
             waits = {}
         return sa.create_engine(parsed, connect_args=waits, pool_pre_ping=not sqlite)
@@ -234,10 +257,6 @@ def connect(url: str, what: str) -> sa.Engine:
             remedy="Write sqlite:///path/to/file or postgresql://host/database, and install "
             "the database's driver.",
         ) from None
-
-
-def _indexes(there: sa.Inspector) -> Iterator[ReflectedIndex]:
-    return chain.from_iterable(there.get_multi_indexes().values())
 
 
 def in_utc(at: datetime) -> datetime:

@@ -254,3 +254,51 @@ def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: st
         why = "there is no such key" if unknown else complaint(first["msg"])
         where = ": ".join(filter(None, (name, place)))
         raise InputError(f"{where}: {why}.", remedy=remedy) from None
+
+
+RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Beginnings of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+
+
+def harmless(cell: str) -> str:
+    """`cell`, with a leading apostrophe if a spreadsheet could take it for a formula."""
+    return f"'{cell}" if cell.startswith(RISKY) else cell
+
+
+class TextFiles:
+    """Text files in `folder`. Raises InputError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def names(self, under: str) -> list[str]:
+        """The names of the files in a folder."""
+        return [path.name for path in (self.folder / under).glob("*")]
+
+    def path(self, name: str) -> Path:
+        """Where a file is read on this machine; nothing is there if there is none."""
+        return self.folder / name
+
+    def read(self, name: str) -> str | None:
+        """What is in a file, None if there is none."""
+        path = self.path(name)
+        return read_text(path) if kind(path) else None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, in place of any that was there."""
+        remedy = "Free up disk space, or make the workspace folder writable."
+        write_text(self.folder / name, text, remedy=remedy)
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if there is one."""
+        path = self.folder / name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be deleted: {error.strerror}.",
+                remedy="Make the workspace folder writable.",
+            ) from None
+
+    def close(self) -> None:
+        """Close what holds them."""

@@ -65,7 +65,6 @@ def gate(
     from ragfilter.evaluate import wording
     from ragfilter.evaluate.evaluation import evaluate
     from ragfilter.evaluate.labelled_queries import labels_version
-    from ragfilter.stores.manage import content_of
     from ragfilter.stores.relabel import mapped_share
 
     if watch is not None:
@@ -99,7 +98,7 @@ def gate(
         collection = bench.collection(place.collection)
         now = gating.BaselineOrigin(
             collection=place.collection,
-            collection_version=content_of(bench.workspace, collection, user),
+            collection_version=bench.workspace.content_of(collection, user),
             labels_version=labels_version(labels),
             model=backends.embedder.name,
             space=collection.space,

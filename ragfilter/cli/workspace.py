@@ -13,7 +13,7 @@ from ragfilter.cli import access, output
 from ragfilter.cli.app import LOOK, app, command, make_group
 from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, columns_of, text_argument
 from ragfilter.cli.output import start_logging
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, StoreError
 from ragfilter.text.numbers import chunks, counted
 from ragfilter.text.urls import shown
 
@@ -174,7 +174,7 @@ def copy(
     """Copy a whole workspace, such as a folder into PostgreSQL. Interrupted, it goes on when run
     again. At the end, counts and checksums of both are compared.
 
-    What other programs made in Chroma, saved settings, prompts and templates are not copied.
+    What other programs made in Chroma, prompts and templates are not copied.
     """
     from ragfilter.stores.moving import copy_workspace
     from ragfilter.workbench import open_workspace_of, read_deployment
@@ -199,18 +199,18 @@ def cache(
     as_json: Json = False,
 ) -> None:
     """Show the size of the LLM answer cache. Works while the app is running."""
-    from ragfilter.stores.cache import FOLDER, MB, open_cache
+    from ragfilter.stores.cache import FILE, MB, TextCache
     from ragfilter.workbench import read_deployment
 
     deployment = read_deployment(data_dir=data_dir)
     folder, limit_mb = deployment.data_dir.expanduser(), deployment.cache_mb
-    path = shown(deployment.address) if deployment.address else folder / FOLDER
-    answers = open_cache(folder, deployment.address, limit_mb)
+    path = shown(deployment.address) if deployment.address else folder / FILE
+    answers = TextCache(folder, deployment.address, limit_mb)
     try:
         if clear:
             answers.clear()
         entries, size = answers.size()
-    except Exception as error:
+    except (StoreError, OSError) as error:
         remedy = "Remove it." if clear else "Run `ragfilter cache --clear`, or remove it."
         raise InputError(f"{path} cannot be used: {error!r}.", remedy=remedy) from None
     finally:

@@ -1,12 +1,12 @@
-"""Reads the judge's answer: lines ``chunk id -> ACTION``, a table, CSV, or the same as JSON. Pure.
+"""Reads the judge's answer: lines ``chunk id -> ACTION``, also as rows of a table, or JSON. Pure.
 
 Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The decisions:
 
 - The last decision for an id counts, since models think before they conclude. A changed decision
   is reported. Ids that were not asked about and unknown actions are reported and never obeyed.
 - Nothing is guessed. A decision that could be meant for another chunk is reported and not obeyed:
-  that of a row whose id column is not clear, since a cell may count the rows, and those for
-  numbers that may count the chunks. So is an id that the answer mentions without a decision.
+  those for numbers that may count the chunks. So is an id that the answer mentions without a
+  decision, such as one that is not the first in its row.
 - A report names only ids that were asked about, and quotes nothing, since an answer may name
   anything.
 - A line that decides is not searched for JSON, since its explanation may quote some.
@@ -17,7 +17,6 @@ Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The 
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,27 +67,26 @@ SCHEMA: dict[str, object] = JudgeAnswer.model_json_schema()
 # Repetitions are possessive, bounded, or run once through a line: reading takes linear time.
 _JSON = re.compile(r'(?:\[\s*+)?\{\s*+"')
 _BULLET = r"(?:[-*•+][ \t]++|\(?\d+[.):][ \t]*+|\[\d+\][ \t]++)"
-_OPENING = r"[ \t`*\"'“”‘’\[(<]{0,9}?"
+_OPENING = r"[ \t`*\"'“”‘’\[(<|]{0,9}?"
 _CLOSING = r"[ \t`*\"'“”‘’\])>]*+"
 _PREFIX = r"(?:(?:chunk[ _]?)?id[ \t]*+[:=]|(?P<ordinal>chunk[ \t]*+\#?|\#))"
 _ARROW = r"(?:[-=—–~]{1,3}>|[→⇒⟶⟹➔➜➡]\ufe0f?)"
 _SIGN = r"(?::=|[:：=＝,;]|[-‐‑‒–—―−]{1,3})"
 # What follows an action may explain it, but must not continue the word.
 _ACTION = r"[ \t`*\"'“”‘’\[\]()]*+(?:KEEP|DISCARD|EXPAND[ _-]?[135])(?![\w.-]*\w)"
+# The next cell of a row, which holds an action alone.
+_CELL = rf"\|(?={_ACTION}(?:[^\w|\n]*+(?:\||$)|[ ]\())"
 _VERDICT = rf"""
     (?P<action>{_ACTION})?
     (?P<another>
         [^\w|\n]*+ (?:(?:or|and)[^\w\n]++)? (?:KEEP|DISCARD|EXPAND(?:[ _-]?\d)?)\b
+        | [^\w|\n]*+ \|{_ACTION}[^\w\n]*+$
         | .*? (?:\b(?-i:KEEP|DISCARD|EXPAND) | {_ARROW}{_ACTION})
     )?
     .*
 """
 _FLAGS = re.VERBOSE | re.IGNORECASE
 _VERDICT_ALONE = re.compile(_VERDICT, _FLAGS)
-_ACTION_ALONE = re.compile(rf"{_ACTION}[^\w]*+", _FLAGS)
-_ID_HEADS = ("id", "chunk id", "chunkid")
-_ACTION_HEADS = ("action", "decision", "verdict")
-_COUNTING_HEADS = ("", "no", "nr", "number", "row", "rank", "index", "position", "order")
 
 
 class ParsedVerdicts(NamedTuple):
@@ -119,7 +117,6 @@ class _Asked:
             # Ids that differ only in case or spaces must be written exactly.
             key = _loose(chunk_id)
             self._loose[key] = "" if key in self._loose else chunk_id
-        self.delimiters = [d for d in "|\t;," if not any(d in chunk_id for chunk_id in self.ids)]
         # An id may contain an arrow, an action and another id, so ids are looked for by name, and
         # the longest first.
         every = sorted(self.ids, key=len, reverse=True)
@@ -132,7 +129,7 @@ class _Asked:
             rf"""
             [ \t]*+ {_BULLET}{{0,3}}? {opening} (?P<id>{names}|\d{{1,6}})
             (?!"\s*+:\s*+")    # a member of an object is left to JSON
-            (?: {_CLOSING} (?:{_ARROW} | {_SIGN}(?={_ACTION}))
+            (?: {_CLOSING} (?:{_ARROW} | {_SIGN}(?={_ACTION}) | {_CELL})
                 | [ \t`*"'“”‘’]++ (?={_ACTION}[^\w\n]*+$) )
             {_VERDICT}
             """,
@@ -227,7 +224,7 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
 
 
 def _decisions(text: str, asked: _Asked) -> list[_Said]:
-    """What decides in `text`, in its order: lines, rows, and what JSON says."""
+    """What decides in `text`, in its order: lines, and what JSON says."""
     decisions: list[_Said] = []
     in_json = False
     try:
@@ -242,103 +239,26 @@ def _decisions(text: str, asked: _Asked) -> list[_Said]:
 def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said, bool]]:
     """The decisions in `text`, and whether each is in JSON. Raises ValueError or RecursionError if
     its JSON cannot be read."""
-    table: list[_Row] = []
     value = _JSON.search(text) if with_json else None
     at, fresh = 0, True
     while at <= len(text):
         end = text.find("\n", at) % (len(text) + 1)
         line = text[at:end].rstrip("\r")
-        row = _row(line, asked, table[-1].mark if table else "") if fresh else None
-        if row:
-            table.append(row)
-        else:
-            yield from ((decision, False) for decision in _of_table(table, asked))
-            table = []
-            decision = asked.in_line(line) if fresh else None
-            while value and value.start() < at:
-                value = _JSON.search(text, at)
-            if decision:
-                yield decision, False
-            elif value and value.start() <= end:
-                data, at = json.JSONDecoder().raw_decode(text, value.start())
-                for item in JudgeAnswer.model_validate(data).decisions:
-                    name = asked.id_in(item.chunk_id) or item.chunk_id
-                    yield _Said(name, _action_in(str(item.action))), True
-                fresh = False
-                continue
-            elif _UNASKED.match(line):
-                yield _Said("", "KEEP"), False
-        at, fresh = end + 1, True
-    yield from ((decision, False) for decision in _of_table(table, asked))
-
-
-class _Row(NamedTuple):
-    """A line of a table: its cells, what stands between them, and those that are an action."""
-
-    mark: str
-    cells: list[str]
-    actions: list[int]
-
-
-def _row(line: str, asked: _Asked, mark_before: str) -> _Row | None:
-    """`line` as a row of a table or of CSV; None if it is none. `mark_before`: what stands between
-    the cells of the row before it."""
-    for mark in asked.delimiters:
-        if mark not in line:
+        decision = asked.in_line(line) if fresh else None
+        while value and value.start() < at:
+            value = _JSON.search(text, at)
+        if decision:
+            yield decision, False
+        elif value and value.start() <= end:
+            data, at = json.JSONDecoder().raw_decode(text, value.start())
+            for item in JudgeAnswer.model_validate(data).decisions:
+                name = asked.id_in(item.chunk_id) or item.chunk_id
+                yield _Said(name, _action_in(str(item.action))), True
+            fresh = False
             continue
-        if mark in ",;":
-            try:
-                cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True))
-            except csv.Error:
-                continue
-        else:
-            cells = line.strip().removeprefix(mark).removesuffix(mark).split(mark)
-        cells = [cell.strip() for cell in cells]
-        actions = [n for n, cell in enumerate(cells) if _ACTION_ALONE.fullmatch(cell)]
-        if mark in ",;":
-            is_row = any(map(asked.id_in, cells)) and (bool(actions) or mark == mark_before)
-        else:
-            is_row = bool(actions) or mark == mark_before or line.lstrip().startswith("|")
-        if len(cells) > 1 and (is_row or _is_head(cells)):
-            return _Row(mark, cells, actions)
-    return None
-
-
-def _of_table(rows: Sequence[_Row], asked: _Asked) -> Iterator[_Said]:
-    """The decisions in `rows`. The ids are in the column that is called so; else in the only one
-    before the action that holds any."""
-    heads: list[str] = []
-    if rows and _is_head(rows[0].cells):
-        heads, rows = [_head(cell) for cell in rows[0].cells], rows[1:]
-    act = [n for n, head in enumerate(heads) if head in _ACTION_HEADS]
-    ids = [n for n, head in enumerate(heads) if head in _ID_HEADS]
-    ids = ids or [n for n, head in enumerate(heads) if head == "chunk"]
-    if not ids:
-        before = (enumerate(row.cells[: _action_at(row, act)]) for row in rows)
-        held = {n for cells in before for n, cell in cells if asked.id_in(cell)}
-        ids = [n for n in held if not heads[n:] or heads[n] not in _COUNTING_HEADS]
-    for row in rows:
-        at = _action_at(row, act)
-        whole = not heads or len(row.cells) == len(heads)
-        if at is not None and len(ids) == 1 and whole and ids[0] < len(row.cells):
-            cell = row.cells[ids[0]]
-            yield _Said(asked.id_in(cell) or cell, _action_in(row.cells[at]))
-        elif at is None:
-            yield from filter(None, map(asked.in_line, row.cells))
-
-
-def _action_at(row: _Row, called: Sequence[int]) -> int | None:
-    """Where the action is: in the column that is called so, else in the only cell that is one."""
-    places = called or row.actions
-    return places[0] if len(places) == 1 and places[0] < len(row.cells) else None
-
-
-def _is_head(cells: Sequence[str]) -> bool:
-    return not {*_ACTION_HEADS, *_ID_HEADS}.isdisjoint(map(_head, cells))
-
-
-def _head(cell: str) -> str:
-    return re.sub(r"[\s_-]+", " ", cell[:60].strip(" \t`*\"'_#.:")).casefold()
+        elif _UNASKED.match(line):
+            yield _Said("", "KEEP"), False
+        at, fresh = end + 1, True
 
 
 def _is_ordinal(match: re.Match[str]) -> bool:

@@ -304,14 +304,6 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Given:
         return _Given(doc, *_plain(doc, place))
     if isinstance(doc, str):
         return _Given(doc, Chunk("", whole(doc)))
-    entity = None if isinstance(doc, Mapping) else getattr(doc, "entity", None)
-    if entity is not None and hasattr(entity, "fields"):
-        # A hit of pymilvus before 2.5, which raises an error of its own for other attributes. Its
-        # fields are a mapping, or the names of values.
-        names = entity.fields
-        held = names if isinstance(names, Mapping) else {each: entity.get(each) for each in names}
-        raw = {"id": doc.id, "distance": doc.distance, "entity": held}
-        return _read(raw, place, metric)._replace(doc=doc)
     node = getattr(doc, "node", None)
     if node is not None and hasattr(doc, "score"):
         return _read(node, place, None)._replace(doc=doc, score=doc.score)

@@ -6,8 +6,11 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
     from ragfilter.library.llamaindex import FilterPostprocessor
 
 log = logging.getLogger(__name__)
+
+BATCH = 8
+"""Questions that a process is given at once."""
 
 
 class Filter:
@@ -111,7 +117,7 @@ class Filter:
     def __getstate__(self) -> dict[str, Any]:
         """The state for pickling. Named models are opened again in the new process, with its own
         key."""
-        opened = ("reranker", "judge", "pruner", "_judgements")
+        opened = ("reranker", "judge", "pruner", "_judgements", "_workers")
         return {name: value for name, value in vars(self).items() if name not in opened}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -177,6 +183,31 @@ class Filter:
     ) -> Result:
         """The same in a thread, for an event loop."""
         return await asyncio.to_thread(self, query, docs, scores, metric=metric, user=user)
+
+    def batch(
+        self,
+        queries: Iterable[str],
+        hits: Iterable[Iterable[Any]],
+        *,
+        metric: str | Mapping[str, str] | None = None,
+        user: User | None = None,
+    ) -> list[Result]:
+        """Decide over many questions on all cores. `hits` are the documents of each, with their own
+        scores, otherwise as in a call; those of the results are copies.
+
+        The first call starts a process for each core, which takes seconds, and later ones use them.
+        They import the program's main module, so a script calls this under
+        ``if __name__ == "__main__":``. Raises as a call does, and ValueError for another number of
+        `hits` than `queries`.
+        """
+        ask = partial(_batched, metric=metric, user=user)
+        jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
+        return list(self._workers.map(ask, jobs, chunksize=BATCH))
+
+    @cached_property
+    def _workers(self) -> ProcessPoolExecutor:
+        context = get_context("spawn")
+        return ProcessPoolExecutor(mp_context=context, initializer=_adopt, initargs=(self,))
 
     def as_langchain(
         self,
@@ -320,6 +351,20 @@ class _Passed:
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         return {}
+
+
+_adopted: Filter
+"""The filter of a process that decides for `Filter.batch`."""
+
+
+def _adopt(flt: Filter) -> None:
+    global _adopted
+    _adopted = flt
+
+
+def _batched(job: tuple[str, list[Any]], **given: Any) -> Result:
+    query, docs = job
+    return _adopted(query, docs, **given)
 
 
 _TYPE = f"{Filter.__module__}.{Filter.__qualname__}"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import isfinite, log
-from statistics import median
+from math import isfinite
 from typing import cast, get_args, overload
 
 from ragfilter.errors import InputError, SettingsError
@@ -45,12 +44,7 @@ EDGE = 1e-3
 MIN_SCORES = 3
 """The fewest hits whose scores can be checked."""
 RRF_K = 60
-SOME, MANY = 8, 20
 TINY = 1e-5
-ALIKE = 1e-3
-"""By how much, in relation, two steps may differ."""
-MAX_PLACE = 1000
-"""Above this, many numbers are whole by chance."""
 
 
 @overload
@@ -129,41 +123,9 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
 
 
 def _fused(scores: Sequence[float]) -> bool:
-    """Whether the scores of all hits are what RRF gives: w / (k + place), added up over searches,
-    with a weight w of each, usually 1.
-
-    With the usual k of 60, two searches give at most 2 / 60 and three give 3 / 60. Similarities
-    are hardly ever all so low, but those of few hits may be by chance, so one must be that of a hit
-    which one search found. With another k (Qdrant's is 2) or weight, most different scores must be:
-    1 / score is then a whole number of steps, of 1 / w each.
-    """
-    n, distinct = len(scores), set(scores)
-    if n < MIN_SCORES or len(distinct) == 1 or min(distinct) <= 0:
-        return False
-    inverse = sorted(1 / score for score in distinct)
-    if n >= MANY and max(distinct) <= 2 / RRF_K + TINY:
-        return True
-    low = max(distinct) <= 3 / RRF_K + TINY
-    usual = low and 1 / (RRF_K + n) - TINY <= min(distinct)
-    if usual and any(each > RRF_K - 1 and _is_whole(each) for each in inverse):
-        return True
-    units = (1.0, *_steps(inverse))
-    alone = sum(any(_is_whole(each / unit) for unit in units) for each in inverse)
-    return alone >= max(SOME, len(distinct) / 2) or (low and alone == len(distinct))
-
-
-def _steps(inverse: Sequence[float]) -> tuple[float, ...]:
-    """The two most frequent steps between neighbours, if they occur more than once."""
-    steps = [right - left for left, right in pairwise(inverse)]
-    alike: dict[int, list[float]] = {}
-    for step in (step for step in steps if step > TINY):
-        alike.setdefault(round(log(step) / ALIKE), []).append(step)
-    frequent = sorted(alike.values(), key=len, reverse=True)[:2]
-    return tuple(median(each) for each in frequent if len(each) > 1)
-
-
-def _is_whole(number: float) -> bool:
-    return number < MAX_PLACE and abs(number - round(number)) <= TINY * number
+    """Whether the scores are as low as reciprocal rank fusion of two searches gives with its usual
+    constant: at most 2 / 61. The nearest similarities are hardly ever all so low."""
+    return len(scores) >= MIN_SCORES and min(scores) > 0 and max(scores) <= 2 / (RRF_K + 1) + TINY
 
 
 def _is_negated(scores: Sequence[float]) -> bool:

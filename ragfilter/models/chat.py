@@ -57,7 +57,6 @@ class OpenAIChat:
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
         self._refused: set[str] = set()
-        self._suspected: set[str] = set()
         self._call = threading.local()
         self._client = self._at.client(
             # What is compressed may be a thousand times as large when it is read.
@@ -163,17 +162,15 @@ class OpenAIChat:
         stop: threading.Event,
     ) -> openai.Stream[Any]:
         """The opened stream. Parts of the request that a server may not know are left out when it
-        refuses them: the one that its message names, else one after the other; where another fault
-        is as likely (not 400 or 422), only the schema. What was to blame is not sent again by this
-        client, so that the refusal is paid for once."""
+        refuses them: the one that its message names, else the schema, then the other. They are not
+        sent again by this client, so that the refusal is paid for once."""
         optional: dict[str, Any] = {}
         if schema is not None:
             shape = {"name": "answer", "schema": dict(schema), "strict": True}
             optional["response_format"] = {"type": "json_schema", "json_schema": shape}
         optional["stream_options"] = {"include_usage": True}
         optional = {part: value for part, value in optional.items() if part not in self._refused}
-        named: list[str] = []
-        last, sure = "", True
+        left_out: list[str] = []
         sent: Any = [{"role": m.role, "content": m.content} for m in messages]
         while True:
             left = max(0.001, deadline - time.monotonic())
@@ -185,25 +182,19 @@ class OpenAIChat:
                     timeout=httpx2.Timeout(left, connect=min(left, CONNECT_S)),
                     **optional,
                 )
-                # Of those left out by trial only the last is known to be to blame, and after a 500,
-                # which may have passed by itself, only the second time.
-                known = sure or last in self._suspected
-                self._suspected.add(last)
-                self._refused.update([*named, last] if last and known else named)
+                self._refused.update(left_out)
                 return opened
             except openai.APIStatusError as error:
                 reply = f"{error.message} {error.body}"
                 blamed = next((part for part in optional if part in reply), "")
+                # Where another fault is as likely (not 400 or 422), only the schema is tried.
                 tried = list(optional) if error.status_code in (400, 422) else ["response_format"]
-                last = blamed or tried[0] if tried else ""
-                refused = blamed or error.status_code in REFUSALS
-                if last not in optional or not refused or stop.is_set():
+                part = blamed or next((each for each in tried if each in optional), "")
+                if not part or error.status_code not in REFUSALS or stop.is_set():
                     raise
-                sure = error.status_code != 500
-                if blamed:
-                    named.append(blamed)
-                log.info("%s refused %s; asked again without", self._at.model, last)
-                del optional[last]
+                log.info("%s refused %s; asked again without", self._at.model, part)
+                left_out.append(part)
+                del optional[part]
 
     def _guard(self, response: httpx2.Response) -> None:
         """Called with every response before anything is read of it. Raises ChatError."""

@@ -226,9 +226,10 @@ def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
     if estimate(text) > MAX_TEXT_TOKENS:
         text = f"{head(text, MAX_TEXT_TOKENS)} {SHORTENED}"
     user = (
-        f"What the rule for this kind of chunk ({template.category}) holds:\n{template.holds}\n\n"
-        f"Example. For a chunk with the title {template.example_title!r} the rule is:\n"
-        f"{template.example_rule.pretty}\n\n"
+        f"What the rule for this kind of chunk ({template.category}) holds:\n"
+        f"{template.prompt.holds}\n\n"
+        f"Example. For a chunk with the title {template.example.title!r} the rule is:\n"
+        f"{template.example.rule.pretty}\n\n"
         "The chunk to write a rule for:\n"
         "<chunk>\n"
         f"title: {one_line(chunk.title, LINE_CHARS)}\n"
@@ -394,7 +395,7 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
             # No prompt is sent for this chunk.
             continue
         prompt += prompt_tokens(messages(chunk, template))
-        completion += estimate(template.example_rule.pretty)
+        completion += estimate(template.example.rule.pretty)
     share = total / max(1, len(sample))
     return Usage(round(prompt * share), round(completion * share), estimated=True)
 

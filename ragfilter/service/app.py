@@ -35,10 +35,9 @@ from ragfilter.service.bodies import (
     SearchAsked,
     settings_for,
 )
-from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided, Meters
+from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided, Meters, Work
 from ragfilter.service.gate import ASSETS, LOOPBACK, MAX_BYTES, Caller, TokenGate
 from ragfilter.service.problems import Problem, Refused
-from ragfilter.service.work import Work
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 

@@ -14,21 +14,18 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from ragfilter.basics.extras import extra
-from ragfilter.basics.files import decode, read_text
+from ragfilter.basics.files import TextFiles, decode, read_text
 from ragfilter.basics.files import parse_toml as parse_tree
 from ragfilter.errors import InputError, SettingsError, complaint
 from ragfilter.settings import profiles
 from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text.normalise import whole
-
-if TYPE_CHECKING:
-    from ragfilter.basics.text_files import TextFiles
 
 SEED_VARIABLES: Mapping[str, str] = {
     "MIN_TOP_K": "quality.min_top_k",

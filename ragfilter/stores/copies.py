@@ -154,21 +154,13 @@ def read_copy(path: Path) -> list[StoredRow]:
     if table is None:
         return []
     rows = []
-    try:
-        for row, vector in zip(
-            table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True
-        ):
-            fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-            own = json.loads(row["metadata"])
-            chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
-            rows.append(StoredRow(chunk, vector, as_given, fingerprint))
-    except (TypeError, ValueError) as error:
-        # Such as a null where every copy that was written has a value.
-        raise StoreError(
-            f"The copy {path} holds a row that cannot be read: {error}.",
-            remedy=REPLACE,
-            action="replace",
-        ) from error
+    for row, vector in zip(
+        table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True
+    ):
+        fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
+        own = json.loads(row["metadata"])
+        chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
+        rows.append(StoredRow(chunk, vector, as_given, fingerprint))
     return rows
 
 

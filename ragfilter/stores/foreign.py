@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ragfilter.basics.files import kind
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.files import TextFiles, kind
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.settings.deployment import is_address
@@ -53,16 +52,10 @@ KNOWN_S = 1.0
 SAMPLE = 50
 NEAR_ONE = 0.01
 BUNDLED_BY_CHROMA = ("default", "onnx_mini_lm_l6_v2")
-OVER_OPENAI = (
-    "cloudflare_workers_ai", "cohere", "google_gemini", "google_generative_ai", "jina", "mistral",
-    "morph", "ollama", "openai", "together_ai",
-)  # fmt: skip
+OVER_OPENAI = ("cohere", "google_gemini", "jina", "mistral", "ollama", "openai", "together_ai")
 """Chroma's functions whose models their makers also serve over the OpenAI protocol."""
-UNSERVED = (
-    "amazon_bedrock", "chroma-cloud-qwen", "google_palm", "google_vertex", "nomic", "open_clip",
-    "perplexity", "voyageai",
-)  # fmt: skip
-"""Those whose models neither sentence-transformers nor the OpenAI protocol offers."""
+HERE = ("huggingface", "sentence_transformer")
+"""Those whose models sentence-transformers loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +163,11 @@ def hint(collection: StoredCollection) -> str:
     # What it holds is up to the function.
     config = function.get("config")
     model = config.get("model_name", config.get("model")) if isinstance(config, dict) else ""
-    if not isinstance(model, str) or not model or made_by in UNSERVED:
+    if not isinstance(model, str) or not model:
         return ""
-    return f"openai:{model}" if made_by in OVER_OPENAI else model
+    if made_by in HERE:
+        return model
+    return f"openai:{model}" if made_by in OVER_OPENAI else ""
 
 
 def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignCheck, ...]:
@@ -330,15 +325,9 @@ class Stores:
         """Remove a foreign collection from the list; the collection itself is not changed. Raises
         InputError if it was not opened."""
         if name not in (opened := self._openings()):
-            is_own = name in {info.name for info in self._workspace.store().collections()}
-            listed = ", ".join(sorted(opened))
             raise InputError(
-                f"Collection {name!r} was not opened from elsewhere."
-                if is_own
-                else f"There is no collection {name!r}.",
-                remedy=f"Open from elsewhere: {listed}."
-                if listed
-                else "No collection is open from elsewhere.",
+                f"Collection {name!r} was not opened from elsewhere.",
+                remedy=f"Open from elsewhere: {', '.join(sorted(opened)) or 'none'}.",
             )
         self._keep(name, None)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ragfilter.basics.database import connect, in_utc
 from ragfilter.basics.extras import extra
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.files import TextFiles
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Progress
 from ragfilter.settings import config
@@ -54,6 +54,11 @@ def copy_workspace(
     """
     if source.database_url == target.database_url:
         raise InputError("Both are the same workspace.", remedy="Name two.")
+    if source.server is not None and source.server == target.server:
+        raise InputError(
+            "Both would keep their vectors in the same place.",
+            remedy="Copy to or from a database: the server's URL holds for folders only.",
+        )
     for workspace in (source, target):
         for book in BOOKS:
             book(workspace.database_url).close()

@@ -9,7 +9,7 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
     templates/      one's own prompt templates for drafts of rules
     ragfilter.db    journal, labels, drafts of rules (SQLite)
     sentences.db    vectors of the chunks' sentences, for answers (SQLite)
-    cache/          answers of LLMs, for later runs
+    cache.db        answers of LLMs, for later runs (SQLite)
     .lock           locked while a process owns the folder
     .owner.json     a note on who that is; only read when the lock is taken
 
@@ -27,15 +27,21 @@ import json
 import os
 import threading
 from datetime import datetime
+from functools import cached_property
+from hashlib import blake2b
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from ragfilter.basics import database
+from ragfilter.basics.database import TEXT
 from ragfilter.basics.extras import extra
-from ragfilter.basics.text_files import SharedTextFiles, TextFiles
+from ragfilter.basics.files import TextFiles
 from ragfilter.errors import InputError, WorkspaceLocked
+from ragfilter.model import User
 
 with extra("chroma"):
+    import sqlalchemy as sa
     from filelock import BaseFileLock, FileLock, Timeout
 
 if TYPE_CHECKING:
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
 # One per process, like the lock: Chroma also has one system per folder and process.
 _open: dict[Path, Workspace] = {}
 _opening = threading.RLock()
+_files = database.table("workspace_files", sa.UniqueConstraint("name"), name=TEXT, text=TEXT)
 
 
 class Workspace:
@@ -155,6 +162,28 @@ class Workspace:
         if database is not None:
             return database.summary(collection)
         return copies.read_summary(self.copy_path(collection))
+
+    def content_of(self, collection: StoredCollection, user: User) -> str:
+        """The fingerprint of the indexed content that `user` may see, the same wherever the same
+        files are indexed. A foreign collection only has a version, or the ids of its chunks."""
+        from ragfilter.stores.copies import content_fingerprint
+
+        if user.unrestricted:
+            return collection.content or collection.version
+        copy = self.summary(collection.name)
+        known = copy.fingerprints if copy else {}
+        seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
+        return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
+
+    def version_seen(self, collection: StoredCollection, user: User) -> str:
+        """The version of the collection for `user`: it changes with every chunk and rule that they
+        may see, and with no other."""
+        if user.unrestricted:
+            return collection.version
+        chunks = collection.entries().items()
+        rules = sorted((i, chunk.rule) for i, chunk in chunks if user.sees(chunk))
+        seen = json.dumps([self.content_of(collection, user), rules])
+        return blake2b(seen.encode(), digest_size=16).hexdigest()
 
     def store(self) -> Store:
         """The vector store, opened on first use. Raises StoreError."""
@@ -280,3 +309,61 @@ def _holder(folder: Path) -> str:
         return f"{note['kind']} (process {note['pid']}, since {note['since']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"
+
+
+class SharedTextFiles(TextFiles):
+    """Text files in the database at `url`, copied to `folder` to be read there. Also raises
+    StoreError."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        super().__init__(folder)
+        self._url = url
+
+    @cached_property
+    def _table(self) -> _FileTable:
+        return _FileTable(self._url)
+
+    def names(self, under: str) -> list[str]:
+        start = f"{under}/"
+        return [n.removeprefix(start) for n in self._table.names() if n.startswith(start)]
+
+    def path(self, name: str) -> Path:
+        text = self.read(name)
+        if text is None:
+            super().delete(name)
+        else:
+            super().write(name, text)
+        return super().path(name)
+
+    def read(self, name: str) -> str | None:
+        return self._table.text(name)
+
+    def write(self, name: str, text: str) -> None:
+        self._table.put(name, text)
+
+    def delete(self, name: str) -> None:
+        self._table.put(name, None)
+
+    def close(self) -> None:
+        if "_table" in vars(self):
+            self._table.close()
+            del self._table
+
+
+class _FileTable(database.Book):
+    what = "workspace"
+    called = "The workspace's database"
+    tables = (_files,)
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._read(sa.select(_files.c.name))]
+
+    def text(self, name: str) -> str | None:
+        found = self._read(sa.select(_files.c.text).where(_files.c.name == name))
+        return found[0][0] if found else None
+
+    def put(self, name: str, text: str | None) -> None:
+        with self._writing() as connection:
+            connection.execute(_files.delete().where(_files.c.name == name))
+            if text is not None:
+                connection.execute(_files.insert().values(name=name, text=text))

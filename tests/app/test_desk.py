@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.files import TextFiles
 from ragfilter.settings import config
 from ragfilter.ui.inspect.curve_panel import VIEW
 from ragfilter.ui.kit.sidebar import key

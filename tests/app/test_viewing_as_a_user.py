@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.ingest import demo
 from ragfilter.ui.kit.sidebar import key
-from ragfilter.ui.kit.view_as import AS_OPERATOR, DEPARTMENTS, LEVEL, SENT_AS_USER
+from ragfilter.ui.kit.view_as import DEPARTMENTS, LEVEL
 from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
 
 pytestmark = pytest.mark.model
@@ -28,12 +28,6 @@ def leaked(text: str) -> set[str]:
         for i, title in SECRETS.items()
         if i in text or max(title.split("'"), key=len).strip() in text
     }
-
-
-def test_the_secrets_are_found_by_this_question(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER).switch("clearance", False)
-    assert page.kept[0] == NEAREST
-    assert len(leaked(page.sent)) > 3
 
 
 def test_as_a_user_no_secret_reaches_the_page_or_an_export(
@@ -55,9 +49,11 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(
 
 def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER).switch("clearance", False).open_chunk(NEAREST)
+    assert page.kept[0] == NEAREST
+    assert len(leaked(page.sent)) > 3
     assert "Which Treasure Maps Are False" in page.sent
     page.switch("clearance", True)
-    assert any("or the user may not see it." in text for text in page.html)
+    assert any("No chunk is open." in text for text in page.html)
     assert leaked(page.sent) == set()
 
 
@@ -72,15 +68,6 @@ def test_a_reference_to_a_secret_is_named_to_an_operator_only(
     assert leaked(page.sent) == set()
     page.choose("view-as", "Operator")
     assert "secret-giant-steading" in leaked(page.sent)
-
-
-def test_filtering_the_table_by_a_secret_title_finds_nothing(
-    open_page: Callable[..., Any],
-) -> None:
-    page = open_page(AS_USER)
-    page.at.text_input(key="filter").set_value("which treasure maps are false")
-    page.run()
-    assert page.titles == []
 
 
 def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
@@ -100,21 +87,6 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
     assert leaked(prompts) == set()
     for name, made in page.downloads.items():
         assert leaked(made()) == set(), name
-
-
-def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER)
-    assert "Hidden chunks are left out as if they did not exist." in page.html
-    made_as = "Made as the user: level 0, no department."
-    assert made_as not in page.html
-    page.choose("view-as", "Operator")
-    assert AS_OPERATOR in page.html
-    for panel in PANELS:
-        page.choose("panel-box", panel)
-        assert (made_as in page.html) is (panel in SENT_AS_USER), panel
-    page.switch("clearance", False)
-    assert made_as not in page.html
-    assert AS_OPERATOR not in page.html
 
 
 @pytest.mark.parametrize(
@@ -151,7 +123,7 @@ def load_file(page: Any, toml: str) -> None:
     page.run()
 
 
-@pytest.mark.parametrize("profile", ["adaptive-gap", "full", "llm-filter"])
+@pytest.mark.parametrize("profile", ["full", "llm-filter"])
 def test_no_profile_file_or_link_shows_a_guest_a_secret(
     open_page: Callable[..., Any], profile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

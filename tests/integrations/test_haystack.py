@@ -27,23 +27,6 @@ def test_the_callers_own_documents_stay_best_first() -> None:
     assert [next(i for i, doc in enumerate(docs) if doc is one) for one in found] == [4, 3, 2, 1]
 
 
-@pytest.mark.parametrize(
-    ("scores", "metric", "order"),
-    [(UNSQUARED, "euclidean", [0, 1, 2]), ((0.5, 9.0, 7.0), "rank", [1, 2, 0])],
-)
-def test_scores_may_be_of_any_metric(
-    scores: tuple[float, ...], metric: str, order: list[int]
-) -> None:
-    docs = documents(scores)
-    found = rf.Filter("adaptive-gap").as_haystack(metric=metric).run(QUERY, docs)["documents"]
-    assert [next(i for i, doc in enumerate(docs) if doc is one) for one in found] == order
-
-
-def test_without_scores_the_order_is_the_rank() -> None:
-    docs = documents((None,) * 5)
-    assert rf.Filter("adaptive-gap").as_haystack().run(QUERY, docs)["documents"] == docs
-
-
 def test_it_is_a_part_of_a_pipeline_also_in_an_event_loop() -> None:
     docs = documents(tuple(1 - distance for distance in GAP))
     pipeline = Pipeline()

@@ -67,8 +67,3 @@ def test_scores_that_may_be_exponential_are_warned_of(
 def test_exponential_scores_need_the_metric_of_their_distances(metric: Any) -> None:
     with pytest.raises(rf.RagfilterError, match="their metric is not named"):
         rf.Filter("adaptive-gap").as_llamaindex(metric=metric, exponential=True)
-
-
-def test_a_query_is_needed() -> None:
-    with pytest.raises(rf.RagfilterError, match="no query"):
-        rf.Filter("adaptive-gap").as_llamaindex().postprocess_nodes(nodes(GAP))

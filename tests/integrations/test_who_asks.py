@@ -88,11 +88,6 @@ def library(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
     return [hit.id for hit in flt(QUERY, rows(), DISTANCES.values(), metric="cosine", user=user)]
 
 
-def in_a_loop(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
-    made = flt.arun(QUERY, rows(), DISTANCES.values(), metric="cosine", user=user)
-    return [hit.id for hit in asyncio.run(made)]
-
-
 def compressor(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
     made = flt.as_langchain(metric="cosine", user=user)
     return [str(doc.id) for doc in made.compress_documents(documents(), QUERY)]
@@ -122,16 +117,6 @@ def retriever_per_call(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
 
 def retriever_awaited(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
     return [str(doc.id) for doc in asyncio.run(_chiefs(flt, user).ainvoke(QUERY, user=user))]
-
-
-def retriever_in_batches(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
-    first, second = _chiefs(flt, user).batch([QUERY, QUERY], user=user)
-    assert first == second
-    return [str(doc.id) for doc in first]
-
-
-def retriever_bound(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
-    return [str(doc.id) for doc in _chiefs(flt, user).bind(user=user).invoke(QUERY)]
 
 
 def retriever_configured(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
@@ -168,8 +153,8 @@ def pipeline(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
 
 
 WAYS: tuple[Ask, ...] = (
-    library, in_a_loop, compressor, compressor_per_call, retriever, retriever_per_call,
-    retriever_awaited, retriever_in_batches, retriever_bound, retriever_configured, llamaindex,
+    library, compressor, compressor_per_call, retriever, retriever_per_call,
+    retriever_awaited, retriever_configured, llamaindex,
     llamaindex_per_call, component, pipeline,
 )  # fmt: skip
 
@@ -315,22 +300,6 @@ class TestRetriever(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self) -> str:
         return QUERY
-
-
-class TestRetrieverOfAFullFilter(TestRetriever):
-    """The same with every layer that needs no model."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return super().retriever_constructor_params | {"filter": rf.Filter("full"), "user": CHIEF}
-
-
-class TestRetrieverOfAUser(TestRetriever):
-    """The same for a user who sees some, with a limit and a pool of its own."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return super().retriever_constructor_params | {"user": OPS, "k": 10, "fetch_k": 2}
 
 
 def test_lost_scores_name_the_retriever_that_keeps_them(

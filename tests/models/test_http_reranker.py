@@ -17,7 +17,6 @@ from ragfilter.errors import ModelError, SettingsError
 from ragfilter.evaluate.learning import fit_reranker
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.models.http_reranker import HttpReranker, RerankEndpoint
-from ragfilter.models.rerankers import LateInteraction
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
@@ -132,14 +131,6 @@ def test_with_a_fit_thresholds_apply() -> None:
     assert result[1].rerank_score == pytest.approx(0.982, abs=0.001)
 
 
-def test_the_cutoff_takes_an_order_for_no_distances() -> None:
-    with serving() as server:
-        cut = always().with_values({"cutoff.enabled": True, "cutoff.max_results": 2})
-        result = rf.Filter(cut, reranker=reranker(server))("owl", TEXTS)
-    assert [hit.chunk.text for hit in result] == ["owl 9", "owl 7"]
-    assert "only give an order" in result.trace("cutoff").note
-
-
 def test_a_fit_is_found_from_labels() -> None:
     hits = tuple(Hit(Chunk(f"c{n}", f"owl {n}"), n / 10, n) for n in range(1, 10))
     pools = {f"q{i}": Pool("owl", "c", "l2", hits) for i in range(12)}
@@ -189,12 +180,3 @@ def test_an_address_with_secrets_is_refused_unshown(url: str) -> None:
     with pytest.raises(SettingsError) as told:
         HttpReranker("m", RerankEndpoint(url, KEY), timeout_s=1)
     assert "secret" not in str(told.value)
-
-
-@pytest.mark.model
-def test_the_bundled_late_interaction_by_http_gives_what_it_gives_here() -> None:
-    bundled = LateInteraction()
-    texts = ["Trolls regenerate.", "Trolls fear fire.", "The weather in spring."]
-    with serving(lambda query, batch: bundled.raw(query, batch)) as server:
-        scores = reranker(server).score("Do trolls heal?", texts)
-    assert scores == pytest.approx(bundled.raw("Do trolls heal?", texts), abs=1e-6)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import json
 import threading
-import time
 from itertools import islice, repeat
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +22,7 @@ from waiting import OWN_S, PATIENT_S, ends_soon
 
 from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.errors import ChatError
-from ragfilter.models.chat import MAX_BODY_BYTES, MAX_EVENT_BYTES, _Body, _whole
+from ragfilter.models.chat import MAX_BODY_BYTES, MAX_EVENT_BYTES, _Body
 
 
 def to(status: int, address: str) -> Behave:
@@ -144,42 +141,3 @@ def test_a_body_and_an_event_are_read_up_to_their_limits(part: bytes, most: int)
     with pytest.raises(ChatError, match="more than") as error:
         next(reading)
     assert error.value.kind == "interrupted"
-
-
-def test_an_answer_in_one_document_is_read_up_to_the_limit_of_an_event() -> None:
-    answer = json.dumps({"choices": [{"message": {"content": "Fire."}}]}).encode()
-
-    def read(size: int) -> Any:
-        padded = answer + b" " * (size - len(answer))
-        return _whole(SimpleNamespace(response=SimpleNamespace(read=lambda: padded)))  # type: ignore[arg-type]
-
-    assert read(MAX_EVENT_BYTES).choices[0].message.content == "Fire."
-    with pytest.raises(ChatError, match="more than"):
-        read(MAX_EVENT_BYTES + 1)
-
-
-def test_nothing_compressed_is_asked_for(serve: Serve) -> None:
-    said: list[str] = []
-
-    def look(handler: Handler, body: dict[str, Any]) -> None:
-        said.append(handler.headers["Accept-Encoding"])
-        well(handler, body)
-
-    ask(serve(look))
-    assert said == ["identity"]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_blank_lines_are_seen_wherever_the_bytes_are_split(serve: Serve, end: str) -> None:
-    """Two events, each over half of the maximum size, in pieces that end within a blank line."""
-
-    def behave(handler: Handler, body: dict[str, Any]) -> None:
-        handler.start()
-        for event in (f": {'x' * (MAX_EVENT_BYTES * 2 // 3)}", delta("All.").decode().strip()):
-            for part in (event, end, end):
-                handler.send(part)
-                time.sleep(0.05)
-        handler.send(f": {'x' * (MAX_EVENT_BYTES * 2 // 3)}{end}{end}")
-        handler.piece(None, "stop")
-
-    assert ask(serve(behave))[::2] == ("All.", None)

@@ -47,18 +47,6 @@ def test_every_fault_is_a_model_error_without_the_key(
     model.close()
 
 
-@pytest.mark.parametrize(
-    "vectors", [(), ([1.0], [2.0]), ([0.0, 0.0],), ([None, 1.0],), (None,), ([[1.0]],)], ids=str
-)
-def test_an_answer_that_is_no_vector_is_refused(serve: Serve, vectors: tuple[Any, ...]) -> None:
-    behave = embeddings(*vectors) if vectors else FAULTS["nothing"]
-    model = OpenAIEmbedder("tiny", base_url=url(serve, behave), timeout_s=PATIENT_S)
-    with pytest.raises(ModelError) as error:
-        model.embed(["a"])
-    assert error.value.remedy
-    model.close()
-
-
 def test_no_other_host_is_sent_the_texts(serve: Serve) -> None:
     other = serve(embeddings())
     there = f"http://localhost:{other.server_port}/v1/embeddings"

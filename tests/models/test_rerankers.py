@@ -63,13 +63,6 @@ def test_late_interaction_is_the_mean_best_cosine_over_query_tokens(
 
 
 @pytest.mark.model
-def test_late_interaction_ranks_what_is_about_the_query_first(late: LateInteraction) -> None:
-    owl, giant, recipe = late.score("how strong is a hill giant", [OWL, GIANT, RECIPE])
-    assert 1 > giant > owl > 0
-    assert giant > recipe > 0
-
-
-@pytest.mark.model
 def test_a_second_query_over_the_same_chunks_encodes_only_itself(
     late: LateInteraction, embedder: Counting
 ) -> None:
@@ -82,30 +75,10 @@ def test_a_second_query_over_the_same_chunks_encodes_only_itself(
 
 
 @pytest.mark.model
-def test_the_cache_of_chunks_is_bounded_and_drops_the_oldest(embedder: Counting) -> None:
-    size = 2 * 384 * 20
-    late = LateInteraction(embedder, cache_bytes=2 * size)
-    for text in (GIANT, OWL, RECIPE):
-        late.score("x", [text])
-    assert sum(tokens.nbytes for tokens in late._cache.values()) <= 2 * size
-    embedder.encoded.clear()
-    late.score("x", [RECIPE])
-    late.score("x", [GIANT])
-    assert embedder.encoded.count(RECIPE) == 0
-    assert embedder.encoded.count(GIANT) == 1
-
-
-@pytest.mark.model
 @pytest.mark.parametrize("odd", ["", "\x00", "a\ud800", "x" * 100_000, "🙂"])
 def test_odd_texts_and_queries_get_a_score(late: LateInteraction, odd: str) -> None:
     for score in (*late.score("owl", [odd, OWL]), *late.score(odd, [OWL])):
         assert 0 < score < 1
-
-
-@pytest.mark.model
-def test_no_texts_need_no_model(late: LateInteraction, embedder: Counting) -> None:
-    assert late.score("owl", []) == []
-    assert embedder.encoded == []
 
 
 def test_late_interaction_without_its_model_says_so(tmp_path: Path) -> None:

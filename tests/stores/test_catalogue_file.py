@@ -48,14 +48,6 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert "is rebuilt" in caplog.text
 
 
-def test_one_that_cannot_be_written_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").write_text("")
-    write_catalogue(tmp_path / "file" / "c.parquet", "v1", CHUNKS)
-    assert "cannot be written" in caplog.text
-
-
 def test_a_collection_opened_again_has_its_present_catalogue(tmp_path: Path) -> None:
     store = ChromaStore.folder(tmp_path / "chroma")
     collection = store.create("rules", embedder="given")
@@ -96,15 +88,3 @@ def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
     assert dict(again.collection("rules").catalogue()) == edited
     assert edited["a"].rule == '{"contain":"y"}'
     again.close()
-
-
-def test_closing_brings_no_file_of_a_deleted_collection_back(tmp_path: Path) -> None:
-    store = ChromaStore.folder(tmp_path / "chroma")
-    collection = store.create("rules", embedder="given")
-    collection.write([StoredRow(Chunk("a", loaded=False), np.eye(3, dtype=np.float32)[0])])
-    collection.mark_content("x")
-    collection.catalogue()
-    collection.set_rules({"a": '{"contain":"y"}'})
-    store.delete("rules")
-    store.close()
-    assert not (tmp_path / "catalogues" / "rules.parquet").exists()

@@ -14,8 +14,8 @@ import pytest
 from waiting import PROCESS_S
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
-from ragfilter.model import Chunk, User
-from ragfilter.protocols import Vectors, Where
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors
 from ragfilter.stores.chroma import store as chroma_collection
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
@@ -52,20 +52,6 @@ def numbered(count: int) -> list[Chunk]:
     return [Chunk(f"c{i:04d}", f"text {i}") for i in range(count)]
 
 
-FULL = Chunk(
-    id="a/1 #ä",
-    text="A text with \u0000, \u202e and 🙂.",
-    title="Title",
-    type="special",
-    source="book.md",
-    page=7,
-    refs=("b", "c"),
-    clearance=3,
-    department="ops",
-    rule='{"contain":"x"}',
-)
-
-
 def test_distances_are_squared_l2_on_unit_vectors(store: ChromaStore) -> None:
     # 0, 90 and 180 degrees: |a - b|² = 2 - 2 cos = 0, 2, 4.
     collection = filled(store, numbered(3))
@@ -73,55 +59,6 @@ def test_distances_are_squared_l2_on_unit_vectors(store: ChromaStore) -> None:
     found = collection.nearest(unit(1, 0), 9)
     assert [i for i, _ in found] == ["c0000", "c0001", "c0002"]
     assert [d for _, d in found] == pytest.approx([0, 2, 4], abs=1e-6)
-
-
-CLEARANCES: list[Any] = ["missing", 0, 1, 2, 5, -1, 1.5, 2.0, True, "1", "abc", ""]
-DEPARTMENTS: list[Any] = ["missing", "", "ops", "hr", 5]
-THEIRS = [(), ("ops",), ("5",), ("ops", "hr", "5")]
-USERS = [User(level, departments) for level in (0, 1, 2, 100) for departments in THEIRS]
-
-
-def readable(clearance: Any, department: Any, user: User) -> bool:
-    """The rule in words: a whole number up to the user's level, no department or one of theirs."""
-    if clearance == "missing":
-        clearance = 0
-    if type(clearance) is not int or not 0 <= clearance <= user.level:
-        return False
-    return department in ("missing", "") or str(department) in user.departments
-
-
-@pytest.mark.parametrize("user", USERS, ids=str)
-def test_a_foreign_collection_shows_only_what_the_user_may_see(
-    store: ChromaStore, user: User
-) -> None:
-    rows = {
-        f"{c}-{d}": (clearance, department)
-        for c, clearance in enumerate(CLEARANCES)
-        for d, department in enumerate(DEPARTMENTS)
-    }
-    metadatas: list[Any] = [
-        {k: v for k, v in (("clearance", c), ("department", d), ("other", 1)) if v != "missing"}
-        for c, d in rows.values()
-    ]
-    raw = store.client.create_collection("foreign", embedding_function=None)
-    raw.add(ids=list(rows), embeddings=np.stack(around(len(rows))), metadatas=metadatas)
-    expected = {i for i, (c, d) in rows.items() if readable(c, d, user)}
-    collection = store.collection("foreign")
-    everything = collection.nearest(unit(1, 0), 1000)
-    seen = collection.nearest(unit(1, 0), 1000, where=Where(user))
-    assert {i for i, _ in seen} == expected
-    assert seen == [hit for hit in everything if hit[0] in expected]
-
-
-@pytest.mark.parametrize("given", ["abc", "1.5", "-1", "1", ""])
-def test_a_chunk_with_unreadable_clearance_is_hidden_from_everybody(
-    store: ChromaStore, given: str
-) -> None:
-    collection = store.create("demo", embedder="fake")
-    row = StoredRow(Chunk("a", clearance=None), unit(1, 0), clearance_as_given=given)
-    collection.write([row, StoredRow(Chunk("b"), unit(0, 1))])
-    found = collection.nearest(unit(1, 0), 9, where=Where(User(100, ("ops",))))
-    assert [i for i, _ in found] == ["b"]
 
 
 @pytest.mark.parametrize(("space", "distance"), [("cosine", 1.0), ("ip", 1.0), ("l2", 2.0)])
@@ -173,14 +110,6 @@ def test_everything_is_paged(store: ChromaStore, monkeypatch: pytest.MonkeyPatch
     assert found == sorted(some)[:8]
 
 
-def test_more_chunks_than_one_batch_of_chroma_takes(store: ChromaStore) -> None:
-    chunks = numbered(5600)
-    collection = filled(store, chunks)
-    assert collection.count() == len(collection.catalogue()) == 5600
-    assert len(collection.chunks([c.id for c in chunks])) == 5600
-    assert len(collection.nearest(unit(1, 0), 5600)) == 5600
-
-
 def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(
     store: ChromaStore,
 ) -> None:
@@ -196,22 +125,6 @@ def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(
     assert not store.outdated(again)
 
 
-def test_each_write_changes_the_version_and_the_catalogue_follows(store: ChromaStore) -> None:
-    collection = filled(store, numbered(3))
-    again = store.collection("demo")
-    versions = [collection.version]
-    assert again.version == versions[0]
-    assert collection.catalogue() is again.catalogue()
-
-    collection.set_rules({"c0001": "{}"})
-    versions.append(collection.version)
-    assert again.catalogue()["c0001"].rule == "{}"
-    collection.write([StoredRow(Chunk("new"), unit(1, 1))])
-    versions.append(collection.version)
-    assert "new" in again.catalogue()
-    assert len(set(versions)) == 3
-
-
 def test_the_version_survives_a_restart_and_not_a_reset(tmp_path: Path) -> None:
     store = ChromaStore.folder(tmp_path)
     before = filled(store, numbered(2)).version
@@ -221,15 +134,6 @@ def test_the_version_survives_a_restart_and_not_a_reset(tmp_path: Path) -> None:
     store.delete("demo")
     assert filled(store, numbered(2)).version != before
     store.close()
-
-
-def test_the_renewed_catalogue_equals_one_read_afresh(store: ChromaStore) -> None:
-    collection = filled(store, [FULL, *numbered(4)])
-    collection.catalogue()
-    collection.set_rules({FULL.id: '{"contain":"z"}'})
-    renewed = dict(collection.catalogue())
-    store.catalogues.clear()
-    assert renewed == dict(collection.catalogue())
 
 
 def test_a_query_with_another_model_is_refused(store: ChromaStore) -> None:

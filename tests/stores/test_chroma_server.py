@@ -184,11 +184,6 @@ def test_a_server_that_hangs_after_the_heartbeat_is_given_up() -> None:
         Server(url, timeout_s=0.5).open()
 
 
-def test_a_web_server_that_is_not_chroma_is_told() -> None:
-    with serve("page") as url, pytest.raises(StoreUnavailable, match="404"):
-        Server(url, timeout_s=PATIENT_S).open()
-
-
 def test_a_server_that_goes_deaf_later_is_given_up(
     tmp_path: Path, connect: Callable[[str], ChromaStore]
 ) -> None:

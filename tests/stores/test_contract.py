@@ -15,7 +15,6 @@ from waiting import PATIENT_S
 
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores import metadata
 from ragfilter.stores.chroma.store import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.marked import MarkedStore
@@ -91,17 +90,6 @@ class TestForeignChroma(TestChroma):
         return make
 
 
-class TestChromaWithoutConditions(TestChroma):
-    """Files are resolved to ids instead."""
-
-    @pytest.fixture(autouse=True, scope="class")
-    @classmethod
-    def without(cls) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(metadata, "FEW_SOURCES", 0)
-            yield
-
-
 class TestLargeChroma(TestChroma):
     """Too large for a catalogue."""
 
@@ -110,25 +98,6 @@ class TestLargeChroma(TestChroma):
     def make(cls, store: ChromaStore) -> Make:
         store.catalogue_limit = 3
         return lambda chunks, vectors: filled(store, chunks, vectors)
-
-
-class TestReopenedChroma(TestChroma):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def make(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
-        opened: list[ChromaStore] = []
-
-        def make(chunks: Sequence[Chunk], vectors: Vectors) -> Any:
-            folder = tmp_path_factory.mktemp("chroma")
-            first = ChromaStore.folder(folder)
-            name = filled(first, chunks, vectors).name
-            first.close()
-            opened.append(ChromaStore.folder(folder))
-            return opened[-1].collection(name)
-
-        yield make
-        for store in opened:
-            store.close()
 
 
 class TestChromaServer(TestChroma):

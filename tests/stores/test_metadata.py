@@ -89,17 +89,6 @@ def test_page_of_stored_rows(stored: object, page: int | None) -> None:
     assert to_chunk("a", {"page": stored}, "").page == page
 
 
-def test_absent_fields_are_left_out_but_access_is_always_there() -> None:
-    assert to_metadata(Chunk("a", "text")) == {"clearance": 0, "department": ""}
-
-
-def test_unreadable_clearance_is_stored_as_text_that_matches_no_number() -> None:
-    chunk = Chunk("a", clearance=None)
-    assert to_metadata(chunk, clearance_as_given="1.5")["clearance"] == "1.5"
-    assert to_metadata(chunk)["clearance"] == ""
-    assert to_chunk("a", to_metadata(chunk, clearance_as_given="1.5"), "").clearance is None
-
-
 def test_whole_characters_come_out_of_a_foreign_collection() -> None:
     half = "x\ud83d"
     row = {

@@ -17,16 +17,18 @@ from ragfilter.rules.journal import Journal
 from ragfilter.settings import config
 from ragfilter.stores.index import index
 from ragfilter.stores.moving import Copied, copy_workspace
+from ragfilter.stores.qdrant import QdrantPlace
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY
 
 RULE = '{"contain":"x"}'
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Workspace]:
+@pytest.fixture(params=["chroma", "qdrant"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspace]:
     """A workspace with a collection, one rule of which was edited."""
-    with Workspace.open(tmp_path / "folder") as workspace:
+    server = QdrantPlace(str(tmp_path / "qdrant")) if request.param == "qdrant" else None
+    with Workspace.open(tmp_path / "folder", server=server) as workspace:
         records = [Record(chunk, "a line") for chunk in CHUNKS if chunk.clearance is not None]
         records.append(Record(Chunk("odd", clearance=None), "a line", clearance_as_given="top"))
         index(records, name="ours", workspace=workspace, embedder=OneVector({}, QUERY))
@@ -99,3 +101,13 @@ def test_nothing_else_is_ever_replaced(folder: Workspace, database: Workspace) -
         copied(folder, database)
     with pytest.raises(InputError, match="the same workspace"):
         copied(database, database)
+
+
+def test_two_folders_on_one_server_are_refused(tmp_path: Path) -> None:
+    server = QdrantPlace("http://127.0.0.1:6333")
+    with (
+        Workspace.open(tmp_path / "one", server=server) as one,
+        Workspace.open(tmp_path / "two", server=server) as two,
+        pytest.raises(InputError, match="in the same place"),
+    ):
+        copied(one, two)

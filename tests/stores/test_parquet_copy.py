@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -47,14 +46,6 @@ def test_rows_come_back_as_they_were(tmp_path: Path, rows: list[StoredRow]) -> N
     assert summary.fingerprints == {row.chunk.id: row.fingerprint for row in rows}
 
 
-def test_the_copy_is_a_plain_parquet_file(tmp_path: Path) -> None:
-    path = tmp_path / "demo.parquet"
-    copies.write_copy(path, [FULL], embedder="m")
-    table = pq.read_table(path)
-    assert table["refs"].to_pylist() == [["b", "c"]]
-    assert table["vector"].to_pylist() == [pytest.approx([0.6, 0.8])]
-
-
 def test_a_copy_of_another_schema_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
     path = tmp_path / "demo.parquet"
     copies.write_copy(path, [FULL], embedder="m")
@@ -63,17 +54,6 @@ def test_a_copy_of_another_schema_is_refused_and_not_called_damaged(tmp_path: Pa
         with pytest.raises(StoreError, match="another schema") as error:
             read(path)
         assert error.value.action == "replace"
-
-
-def test_a_null_in_place_of_a_value_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "demo.parquet"
-    copies.write_copy(path, [FULL], embedder="m")
-    table = pq.read_table(path)
-    at = table.schema.get_field_index("metadata")
-    pq.write_table(table.set_column(at, table.schema.field(at), pa.nulls(1, pa.string())), path)
-    with pytest.raises(StoreError, match="cannot be read") as error:
-        copies.read_copy(path)
-    assert error.value.action == "replace"
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"no parquet" * 100])

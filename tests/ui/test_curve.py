@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult
+from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score
 from ragfilter.report import curve_points, rows
 from ragfilter.report.thresholds import cut_line
 from ragfilter.settings.schema import Settings
@@ -40,6 +40,7 @@ def drawn(
     *,
     by_distance: bool = False,
     tuning: bool = False,
+    second: tuple[str, dict[str, float]] | None = None,
 ) -> dict[str, Any]:
     detail, line = (None, None) if by_distance else (cut_of(made), cut_line(made))
     placed = curve_points.place(made, rows(made), detail)
@@ -47,7 +48,9 @@ def drawn(
         placed, window or curve_points.around_cut(made, placed, detail), line
     )
     tuned = (made, detail) if tuning and detail is not None else None
-    plot: dict[str, Any] = curve_plot.plot(placed, line, frame, tuned=tuned).to_dict()
+    plot: dict[str, Any] = curve_plot.plot(
+        placed, line, frame, tuned=tuned, second=second
+    ).to_dict()
     # Raises if plotly does not know a property or value.
     go.Figure(plot)
     return plot
@@ -76,8 +79,8 @@ def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
     ("distances", "settings", "expected"),
     [
         (CLIFFS, {},
-         {"<b>limit 0.510</b><br>kept below", "cliff: the next is 0.150 farther", "dropped above",
-          "largest step 0.200 after 1 chunk: skipped"}),
+         {"<b>limit 0.510</b><br>kept below", "dropped above", "cliff: the next is 0.150 farther"
+          "<br>largest step 0.200 after 1 chunk: skipped"}),
         (CLIFFS, {"gap_threshold": 0.16},
          {"<b>limit 0.500</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
           "<br>largest step 0.200 after 1 chunk: skipped"}),
@@ -174,8 +177,6 @@ def test_a_far_pin_stands_first_as_the_cutoff_saw_it() -> None:
     assert points(plot)["pinned"] == ([1, 2], [0.5, 1.28])
     assert points(plot)["kept"][0] == [3, 4, 5]
     assert plot["layout"]["xaxis"]["range"] == [0.3, 10.7]
-    nearer = drawn(replay(pool, Settings().with_values(on | {"cutoff.distance_offset": 0.03})))
-    assert "dropped above, but not ★" in notes(nearer)
 
 
 def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> None:
@@ -255,3 +256,20 @@ def test_a_limit_at_the_upper_end_leaves_the_name_of_the_axis_free() -> None:
     plot = drawn(result(FLAT, **{"cutoff.distance_offset": 0.9, "cutoff.max_results": 40}))
     (cliff,) = [n for n in plot["layout"]["annotations"] if n["text"].startswith("no cliff")]
     assert cliff["yanchor"] == "top"
+
+
+def test_a_second_score_stands_beside_the_curve_on_an_axis_of_its_own() -> None:
+    made = result(CLIFFS)
+    assert curve_panel.other_scores(made) == {}
+    lexical = {"c1": Score(2.0, "rank", 2), "c3": Score(7.5, "rank", 1)}
+    hits = tuple(
+        replace(hit, scores={"lexical": lexical[hit.id]} if hit.id in lexical else {})
+        for hit in made.pool.hits
+    )
+    made = replay(replace(made.pool, hits=hits), made.settings)
+    others = curve_panel.other_scores(made)
+    assert others == {"lexical": {"c1": -2.0, "c3": -7.5}}
+    beside = drawn(made, second=("lexical", others["lexical"]))["data"][-1]
+    assert (list(beside["x"]), list(beside["y"]), beside["yaxis"]) == ([1, 3], [-2.0, -7.5], "y3")
+    by_lexical = result(CLIFFS, **{"cutoff.score": "lexical"}).settings
+    assert list(curve_panel.other_scores(replay(made.pool, by_lexical))) == ["dense", "lexical"]

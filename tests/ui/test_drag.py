@@ -14,7 +14,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import curve_points, rows
-from ragfilter.report.thresholds import change_to_keep, cut_line, keeps
+from ragfilter.report.thresholds import change_to_keep, cut_line
 from ragfilter.settings.schema import field
 from ragfilter.ui.inspect import curve_panel, curve_plot
 from tests.ui.test_curve import CLIFFS, result
@@ -39,6 +39,7 @@ def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
         ({"gap_threshold": 0.16}, ["cutoff.distance_offset"]),
         ({"gap_threshold": 0.16, "min_results": 5}, []),  # the minimum holds the line
         ({"strategy": "fixed"}, ["cutoff.max_results"]),
+        ({"enabled": False}, []),
     ],
 )
 def test_only_the_line_that_cuts_is_moved_while_nothing_is_tuned(
@@ -46,22 +47,6 @@ def test_only_the_line_that_cuts_is_moved_while_nothing_is_tuned(
 ) -> None:
     made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
     assert [line["path"] for line in overlaid(made, tuning=False)["lines"]] == paths
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "steps"),
-    [
-        # The largest eligible gap is 0.15, after hit 5. Without a cliff: 0.1 + 0.4 keeps 4.
-        ("gap_threshold", (0.0, 0.1, 0.15, 0.155, 0.2), ((0.0, 5), (0.155, 4))),
-        # There is a cliff, so the offset changes nothing.
-        ("distance_offset", (0.0, 0.4, 0.8), ((0.0, 5),)),
-        # Of the first 2 nothing is cut; of the first 5 the cliff of 0.13 cuts 3, of 6 that of 0.15.
-        ("max_results", (1, 2, 3, 4, 5, 6), ((1, 1), (2, 2), (3, 3), (6, 5))),
-    ],
-)
-def test_steps_worked_by_hand(name: str, values: tuple[float, ...], steps: tuple[Any, ...]) -> None:
-    made = result(CLIFFS, **{"cutoff.distance_offset": 0.4})
-    assert keeps(made, name, values) == steps
 
 
 @pytest.mark.slow
@@ -105,10 +90,6 @@ def test_each_line_stands_where_the_plot_draws_it() -> None:
     # 0.1 + 0.3 × (0.545 − 0.1)
     assert relative["base"] + relative["per"] * relative["value"] == pytest.approx(0.2335)
     assert field(relative["path"]).ceiling == relative["low"] + relative["step"] * relative["count"]
-
-
-def test_where_nothing_cuts_there_is_no_line() -> None:
-    assert overlaid(result(CLIFFS, **{"cutoff.enabled": False}))["lines"] == []
 
 
 def test_keys_walk_through_what_the_curve_shows_in_its_order() -> None:

@@ -16,8 +16,6 @@ AGAIN = Answer("good", error=f"No. {EARLIER}")
     [
         (Answer("new"), GOOD, Answer("new")),
         (NONE, GOOD, AGAIN),
-        (NONE, AGAIN, AGAIN),
-        (NONE, CUT, NONE),
         (NONE, None, NONE),
         # Stopped: what has arrived is kept, as the button says.
         (CUT, GOOD, CUT),

@@ -5,24 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
 import streamlit as st
 from waiting import PATIENT_S
 
-from ragfilter.answer.context import Context
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import InputError
-from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Vectors
 from ragfilter.ui.kit import progress
-from ragfilter.ui.session import answers
-from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.jobs import MAX_JOBS, Job, Jobs
-from ragfilter.ui.session.resources import TEXTS_AT_ONCE, CachedEmbedder, Resources
+from ragfilter.ui.session.resources import TEXTS_AT_ONCE, CachedEmbedder
 
 Work = Callable[[Job[None]], None]
 
@@ -183,35 +177,3 @@ def test_work_that_waits_for_its_turn_never_begins_if_its_run_is_gone() -> None:
         assert waiting.wait(PATIENT_S)
         assert job.wait(PATIENT_S)
     assert second.texts == []
-
-
-class Left(BaseException):
-    """What Streamlit raises in a run whose session is gone or that another run supersedes."""
-
-
-def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    embedder = Counting()
-    bench = SimpleNamespace(embedder=embedder, chat=None)
-    resources = Resources(cast("Any", bench), cast("Any", SimpleNamespace(answer_timeout_s=1)))
-    text = " ".join(f"The owl number {n} is fine." for n in range(3 * TEXTS_AT_ONCE))
-    side = AnswerSide("filtered", Context((Hit(Chunk("a", text), 0.1, 1),), (), "", 0))
-    jobs: list[Job[None]] = []
-
-    def leave(job: Job[None]) -> None:
-        jobs.append(job)
-        assert embedder.at_work.wait(PATIENT_S)
-        raise Left
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Job, "attend", leave)
-        with pytest.raises(Left):
-            answers.extract("owls", [side], resources)
-    embedder.may_go_on.set()
-    assert jobs[0].wait(PATIENT_S)
-    assert len(embedder.texts) == TEXTS_AT_ONCE
-    assert answers.lacking("owls", (side, side), resources) == [side, side]
-
-    monkeypatch.setattr(Job, "attend", lambda job: job.wait(PATIENT_S))
-    answers.extract("owls", [side], resources)
-    assert len(embedder.texts) == len(set(embedder.texts)) == 3 * TEXTS_AT_ONCE + 1
-    assert answers.lacking("owls", (side, side), resources) == []

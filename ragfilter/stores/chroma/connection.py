@@ -258,11 +258,6 @@ def _checked(url: str) -> SplitResult:
             remedy="Write it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
             "everything in the password but letters and digits percent-encoded.",
         )
-    if parts.query or parts.fragment:
-        raise InputError(
-            "The URL of the Chroma server has a query or a fragment, which Chroma ignores.",
-            remedy="Leave out what follows ? or #; a proxy may ask for user and password instead.",
-        )
     return parts
 
 

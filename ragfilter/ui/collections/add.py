@@ -61,10 +61,6 @@ class UploadDraft:
     files: tuple[Path, ...]
     refused: tuple[InputError, ...]
 
-    @property
-    def has_markdown(self) -> bool:
-        return any(file.suffix.lower() in (".md", ".markdown") for file in self.files)
-
     def columns(self) -> dict[str, int]:
         """The columns of all CSV files, with the number of characters in their first cells. Skips
         files that cannot be read, since the preview reports them."""
@@ -166,7 +162,7 @@ def _reading(draft: UploadDraft) -> ReadOptions:
     """Draw the controls for splitting the files. Returns their values."""
     plain = ReadOptions()
     headings = True
-    if draft.has_markdown:
+    if any(file.suffix.lower() in (".md", ".markdown") for file in draft.files):
         headings = st.toggle(
             "Split Markdown at its headings", value=True, key="cut-headings",
             help="One chunk per section, titled with the headings above it.",
@@ -195,7 +191,8 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
             options = list(names) if field == "text" else [NEW, *names]
             picked = st.selectbox(
                 label, options, index=options.index(_guess(field, options, names)),
-                key=f"column-{field}", format_func=_or_none, help=about, width=180,
+                key=f"column-{field}", format_func=lambda name: name or "none", help=about,
+                width=180,
             )  # fmt: skip
             if picked and picked not in chosen.values():
                 chosen[field] = picked
@@ -205,10 +202,6 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
     if all(field == column for field, column in chosen.items()) and {"text", "id"} <= {*chosen}:
         return {}
     return chosen
-
-
-def _or_none(name: str) -> str:
-    return name or "none"
 
 
 def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
@@ -250,18 +243,16 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
         format_func=lambda name: name or "a new one",
         help="In an existing one, chunks with the same id are replaced.",
     )  # fmt: skip
+    # The first file's name, if a new collection can have it.
+    suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
     name = target or st.text_input(
-        "Name", _suggested_name(draft, visit.resources), key="upload-name",
+        "Name", "" if _problem(suggested, visit.resources) else suggested, key="upload-name",
         help="3 to 512 letters, digits, dots, hyphens or underscores.",
     ).strip()  # fmt: skip
     problem = "" if target or not name else _problem(name, visit.resources)
     if problem:
         st.error(message(problem))
     model = _model(target, visit)
-    fixed = visit.resources.bench.deployment.embedding_model
-    if target and fixed and model != visit.resources.bench.embedder.name:
-        problem = f"RAGFILTER_EMBEDDING_MODEL sets {fixed}, but {model} made {target}. Unset it."
-        st.error(message(problem))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button(
             "Index", key="index", type="primary", icon=":material/play_arrow:",
@@ -272,12 +263,6 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
             if name else "Name the collection first.",
         )  # fmt: skip
         _discard_button()
-
-
-def _suggested_name(draft: UploadDraft, resources: Resources) -> str:
-    """The first file's name, if a new collection can have it; otherwise empty."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
-    return "" if _problem(name, resources) else name
 
 
 def _model(target: str, visit: Visit) -> str:

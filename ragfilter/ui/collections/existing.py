@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import Queue, queue_of
@@ -21,14 +20,13 @@ from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore
 
-STATES = {True: "complete", False: "incomplete"}
 CHECKED = "theirs-found"
 MODEL = (
     "The model that made the vectors: a sentence-transformers name or path, or openai:NAME. "
@@ -47,12 +45,6 @@ def draw(visit: Visit, user: User) -> None:
         return
     every = overview(visit.resources.bench, user)
     _table(every)
-    ahead = visit.resources.ahead
-    if ahead is not None and ahead.waiting and user.unrestricted:
-        elements.aside(
-            f"{ahead.waiting:,} sentences are still to be embedded, which happens while nobody "
-            "waits. Until then, the first answer about a chunk takes longer."
-        )
     _one(every, visit, user)
     _elsewhere(visit.resources)
     if state.session().collection in empty.DEMOS:
@@ -71,16 +63,19 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
         # Set as state, because a box that is already on the page ignores a new default.
         chosen = state.session().collection
         st.session_state[MANAGED] = chosen if chosen in names else names[0]
-    name = st.selectbox(
-        "Manage", names, key=MANAGED,
-        help="The collection that the buttons below act on.",
-    )  # fmt: skip
+    name = st.selectbox("Manage", names, key=MANAGED)
     facts = every[names.index(name)]
     with st.container(key="manage", horizontal=True, gap="small"):
         _actions(facts, visit.resources, user)
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
-        _offer_rebuild(name, queue_of(visit.resources.bench))
+        queue = queue_of(visit.resources.bench)
+        st.button(
+            "Rebuild", key="rebuild", icon=":material/build:", on_click=_rebuild,
+            disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
+            args=(name, queue),
+            help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
+        )  # fmt: skip
     if not facts.info.ours:
         _foreign(facts, visit.resources)
 
@@ -94,8 +89,8 @@ def _table(every: tuple[Facts, ...]) -> None:
         "embedding model": [facts.model or "unknown" for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
-        "state": [STATES[facts.info.complete] if facts.info.ours else "opened"
-                  for facts in every],
+        "state": ["opened" if not facts.info.ours
+                  else "complete" if facts.info.complete else "incomplete" for facts in every],
     }  # fmt: skip
     st.dataframe(columns, hide_index=True, key="collections-table")
 
@@ -103,10 +98,7 @@ def _table(every: tuple[Facts, ...]) -> None:
 def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
     workspace = resources.bench.workspace
-    left_out = (
-        "" if user.unrestricted
-        else " Chunks that this user may not see are left out."
-    )  # fmt: skip
+    left_out = "" if user.unrestricted else " Chunks that this user may not see are left out."
     if st.button(
         "Recalibrate", key="manage-recalibrate", icon=":material/sync:", disabled=not info.count,
         help="After a change of model, chunking or corpus: tunes the settings anew on this "
@@ -122,10 +114,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
     )  # fmt: skip
     # The keys name the collection, so that a popover does not stay open for the next one.
-    with st.popover(
-        "Rename", key=f"rename-box-{info.name}", disabled=not info.ours,
-        help="Give it another name.",
-    ):  # fmt: skip
+    with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
         new = st.text_input(
             "New name",
             key=f"rename-{info.name}",
@@ -136,10 +125,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
             args=(partial(manage.rename, workspace, info.name, new), info.name, new),
             help="Existing links to this collection will stop working.",
         )  # fmt: skip
-    with st.popover(
-        "Delete", key=f"delete-box-{info.name}", disabled=not info.ours,
-        help="Delete it permanently.",
-    ):  # fmt: skip
+    with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
         typed = st.text_input(
             "Type its name to delete it", key=f"delete-{info.name}",
             help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
@@ -148,17 +134,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         st.button(
             "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,
             args=(partial(manage.delete, workspace, info.name), info.name, ""),
-            help="Cannot be undone.",
         )  # fmt: skip
-
-
-def _offer_rebuild(name: str, queue: Queue) -> None:
-    under_way = any(job.standing.open and job.order.collection == name for job in queue.jobs())
-    st.button(
-        "Rebuild", key="rebuild", icon=":material/build:", disabled=under_way, on_click=_rebuild,
-        args=(name, queue),
-        help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
-    )  # fmt: skip
 
 
 @state.then_page
@@ -196,11 +172,12 @@ def _foreign(facts: Facts, resources: Resources) -> None:
     if opening.folder:
         st.button(
             "Close", key="theirs-close", on_click=_close, args=(name, resources),
-            help="Removes it from this list. The collection itself is unchanged.",
+            help="The collection itself is unchanged.",
         )  # fmt: skip
 
 
 @st.fragment
+@problems.shown()
 def _elsewhere(resources: Resources) -> None:
     """Draw the form that opens a collection in a Chroma folder, on another server, or a table."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
@@ -214,29 +191,19 @@ def _elsewhere(resources: Resources) -> None:
         ).strip()  # fmt: skip
         if not folder:
             return
-        try:
-            folder = foreign.resolved(folder)
-            infos = resources.bench.stores.at(folder).collections()
-        except RagfilterError as error:
-            problems.show(error, retry=False)
-            return
-        names = [info.name for info in infos]
+        folder = foreign.resolved(folder)
+        names = [info.name for info in resources.bench.stores.at(folder).collections()]
         if not names:
             st.info("There is no collection there.")
             return
-        name = st.selectbox(
-            "Collection there", names, key="elsewhere-name", help="The collection to open."
-        )
+        name = st.selectbox("Collection there", names, key="elsewhere-name")
         _form(name, Opening(folder=folder), resources, key="elsewhere")
 
 
+@problems.shown()
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
-    try:
-        store = resources.bench.stores.at(opening.folder)
-        hint = opening.embedder or foreign.hint(store.collection(name))
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
+    store = resources.bench.stores.at(opening.folder)
+    hint = opening.embedder or foreign.hint(store.collection(name))
     model = st.text_input(
         "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
         placeholder=f"for example {resources.bench.embedder.name}",
@@ -250,18 +217,11 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         key=f"{key}-writable-{name}",
         help="Lets rules be written into the collection.",
     )
-    if st.button(
-        "Open", key=f"{key}-open", type="primary",
-        help="Checks the model, and says what works.",
-    ):  # fmt: skip
-        try:
-            bench = resources.bench
-            wanted = Opening(opening.folder, model, writable, columns, metric)
-            with st.spinner("Checking …"):
-                checks = bench.stores.open(name, wanted, bench.load_embedder)
-        except RagfilterError as error:
-            problems.show(error, retry=False)
-            return
+    if st.button("Open", key=f"{key}-open", type="primary"):
+        bench = resources.bench
+        wanted = Opening(opening.folder, model, writable, columns, metric)
+        with st.spinner("Checking …"):
+            checks = bench.stores.open(name, wanted, bench.load_embedder)
         st.session_state[CHECKED] = (name, checks)
         state.open_collection(name)
         st.session_state.pop(MANAGED, None)
@@ -286,11 +246,11 @@ def _mapped(
                 help="Every other column is a field of its name.",
             )  # fmt: skip
             columns |= {field: column} if column else {}
-        spaces = list(visit.SPACES)
+        spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(
-            "Distance", spaces, spaces.index(opening.metric) if opening.metric else None,
+            "Distance", list(spaces), [*spaces].index(opening.metric) if opening.metric else None,
             key=f"{key}-metric-{name}", placeholder="that of its index",
-            format_func=visit.SPACES.__getitem__, help="Cosine if its vectors have no index.",
+            format_func=spaces.__getitem__, help="Cosine if its vectors have no index.",
         )  # fmt: skip
     return columns, metric or ""
 

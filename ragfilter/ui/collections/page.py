@@ -17,7 +17,6 @@ from ragfilter.ui.kit import problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
-from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
 LOOK_S = 1.0
@@ -30,21 +29,15 @@ def draw(visit: Visit) -> None:
         add.draw(visit)
     with right:
         try:
-            _indexing(visit.resources)
+            queue = queue_of(visit.resources.bench)
+            if jobs := queue.jobs():
+                elements.heading("Indexing")
+                # Refreshed automatically only while a job is active.
+                active = _active(jobs)
+                st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
             existing.draw(visit, state.onlooker())
         except RagfilterError as error:
             problems.show(error)
-
-
-def _indexing(resources: Resources) -> None:
-    """Draw every job, newest first. Raises StoreError."""
-    queue = queue_of(resources.bench)
-    jobs = queue.jobs()
-    if jobs:
-        elements.heading("Indexing")
-        # Refreshed automatically only while a job is active.
-        active = _active(jobs)
-        st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
 
 
 def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
@@ -112,26 +105,21 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
         if at.open:
             st.button(
                 "Stop", key=f"stop-{job.id}", icon=":material/stop:", on_click=_try,
-                args=(queue.stop, job.id), help="Stops after the current batch. Chunks "
-                "embedded so far are kept.",
+                args=(queue.stop, job.id), help="Chunks embedded so far are kept.",
             )  # fmt: skip
             return
         if at.state == "done":
             if st.button(
-                "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:",
-                help="Opens the collection on the Inspect page.",
-            ):  # fmt: skip
+                "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:"
+            ):
                 state.open_collection(job.order.collection)
                 st.switch_page("pages/inspect.py")
         else:
             st.button(
                 "Continue", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
-                args=(queue.go_on, job.id), help="Indexes what is still missing.",
+                args=(queue.go_on, job.id),
             )  # fmt: skip
-        st.button(
-            "Dismiss", key=f"dismiss-{job.id}", on_click=_try, args=(queue.remove, job.id),
-            help="Takes this off the list. A collection stays as it is.",
-        )  # fmt: skip
+        st.button("Dismiss", key=f"dismiss-{job.id}", on_click=_try, args=(queue.remove, job.id))
 
 
 def _try(act: Callable[[int], None], job_id: int) -> None:

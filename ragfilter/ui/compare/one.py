@@ -22,7 +22,6 @@ from ragfilter.ui.kit import answer, grid, problems, share, stacks
 from ragfilter.ui.kit.stacks import Stack, StackRow
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import answers, questions, state
-from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
 TITLE_WIDTH = 40
@@ -64,7 +63,10 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     if step == CHUNKS:
         _table(contrasted)
     elif step == SETTINGS:
-        _settings(sides)
+        told = differences(sides[0].settings, sides[1].settings)
+        elements.aside("From A to B:" if told else "A and B have the same settings.")
+        for layer, changes in told.items():
+            elements.aside(f"{layer}: {', '.join(changes)}")
     elif step == ANSWERS or answer.is_awaited():
         _answers(view, sides, pair)
 
@@ -146,13 +148,6 @@ def _step(
     return step
 
 
-def _settings(sides: Sequence[ComparedSide]) -> None:
-    told = differences(sides[0].settings, sides[1].settings)
-    elements.aside("From A to B:" if told else "A and B have the same settings.")
-    for layer, changes in told.items():
-        elements.aside(f"{layer}: {', '.join(changes)}")
-
-
 @st.fragment
 def _table(contrasted: Sequence[Pairing]) -> None:
     table = pd.DataFrame(
@@ -171,8 +166,8 @@ def _table(contrasted: Sequence[Pairing]) -> None:
         columns={
             "kept by": text(width=70),
             "title": text(width=260),
-            "in A": text(width=330, help="A's decision and its reason."),
-            "in B": text(width=330, help="B's decision and its reason."),
+            "in A": text(width=330),
+            "in B": text(width=330),
         },
     )
     chosen = None if row is None else contrasted[row].id
@@ -203,25 +198,18 @@ def _answers(
     sides: tuple[ComparedSide, ComparedSide],
     pair: tuple[answers.AnswerSide, answers.AnswerSide],
 ) -> None:
+    """Draw both answers with what they cite, and the votes on them."""
+
+    def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
+        cited = answer.draw_words(view, side, other, reply)
+        titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
+        elements.aside(" · ".join(f"[{n}] {titles[n - 1]}" for n in cited))
+
     with st.container(key="compare-answers", border=True):
-        found = answer.both(view, pair, answer.title, _show)
+        found = answer.both(view, pair, answer.title, show)
         if found is not None:
             voted = tuple(
                 answer.answered(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, found, sides, strict=True)
             )
             answer.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
-
-
-def _show(
-    query: str,
-    side: answers.AnswerSide,
-    other: answers.AnswerSide,
-    reply: Answer,
-    resources: Resources,
-) -> None:
-    """Draw the answer and what it cites."""
-    cited = answer.draw_words(query, side, other, reply, resources)
-    titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
-    sources = " · ".join(f"[{n}] {titles[n - 1]}" for n in cited)
-    elements.aside(sources)

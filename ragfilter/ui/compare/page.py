@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -12,7 +13,7 @@ from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import empty, problems, question_box, sidebar
-from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.share import draw_link
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, visit, widget
@@ -32,7 +33,7 @@ def draw(here: Visit) -> None:
         sidebar.draw(here, None)
         empty.draw(here, None)
         return
-    runs = chosen.saved_runs(here)
+    runs = measuring.saved_runs(here)
     problems.incomplete(here.incomplete if name else "")
     sides, share = _bar(here, runs, name)
     if name:
@@ -70,10 +71,9 @@ def _bar(
             key="sides-swap",
             icon=":material/swap_horiz:",
             on_click=choosing.swap,
-            help="Swaps A and B.",
         )
         _choice("b", here, runs)
-        _over(chosen.sets_of(here), name)
+        _over(measuring.sets_of(here), name)
         st.button(
             "Copy A to B",
             key="sides-copy",
@@ -88,31 +88,14 @@ def _bar(
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
     word = choosing.chosen(letter)
-    words = dict.fromkeys([*choosing.words(letter, here.settings, runs), word])
+    words = choosing.words(letter, here.settings, runs)
     labels = {each: choosing.named(each, letter, runs) for each in words}
-    st.selectbox(
-        letter.upper(),
-        list(words),
-        list(words).index(word),
-        format_func=lambda each: labels.get(each, each),
-        width=250,
-        **widget.of(f"side-{letter}-box", word, _choose, letter, labels=labels),
-    )
-
-
-def _choose(word: str, letter: str) -> None:
-    choosing.put(letter, word, {})
+    choose = partial(choosing.put, letter, changes={})
+    widget.select(letter.upper(), labels, word, f"side-{letter}-box", choose, width=250)
 
 
 def _over(sets: Mapping[str, int], name: str) -> None:
     """Draw the choice between one question and a query set."""
     names = sets if name in sets or not name else [name, *sets]
-    labels = {"": ONE} | {each: chosen.called(sets, each) for each in names}
-    st.selectbox(
-        "Over",
-        list(labels),
-        list(labels).index(name),
-        format_func=lambda each: labels.get(each, each),
-        width=210,
-        **widget.of("compare-over", name, choosing.put_query_set, labels=labels),
-    )
+    labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
+    widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)

@@ -18,8 +18,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import grid, share
-from ragfilter.ui.kit.runs import chosen, plots, running
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring, plots
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import elements, plotting, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
@@ -40,25 +40,27 @@ def draw(
 ) -> None:
     """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
     InputError."""
-    asked, resources = chosen.read(visit, name), visit.resources
+    asked, resources = measuring.read(visit, name), visit.resources
     rows = [
         RunRow(side.run) if side.run is not None
         else _in_sides(side, sides, resources) if asked.given is None
-        else _found(side, asked, runs)
+        else _row(
+            side, measuring.plan(asked, side.profile, side.settings), runs.values(), resources
+        )
         for side in sides
     ]  # fmt: skip
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
-        chosen.explain(asked)
+        measuring.explain(asked)
         if asked.given is not None:
             _measure(missing, asked, len(asked.given.qrels))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [query_sets.title(name, llm=chosen.llm())]:
+    if list(titles) != [query_sets.title(name, llm=measuring.llm())]:
         elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
-        running.load(a.run.id, resources), running.load(b.run.id, resources), resources.bench,
+        measuring.load(a.run.id, resources), measuring.load(b.run.id, resources), resources.bench,
         names=(a.variant, b.variant), settings=(sides[0].settings, sides[1].settings),
     )  # fmt: skip
     for note in compared.notes:
@@ -86,18 +88,12 @@ def _in_sides(
     return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 
 
-def _found(side: ComparedSide, asked: ChosenSet, runs: Mapping[int, Run]) -> RunRow | None:
-    """The finished measurement of a side over the chosen questions, if there is one."""
-    plan = running.plan(asked, side.profile, side.settings)
-    return _row(side, plan, runs.values(), asked.resources)
-
-
 def _row(
     side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources
 ) -> RunRow | None:
     """The row of a complete run under this plan that measured a side."""
     for row in find(side.settings, plan, runs):
-        records = running.load(row.run.id, resources).records
+        records = measuring.load(row.run.id, resources).records
         if sum(record.variant == row.variant for record in records) == row.run.done:
             return row
     return None
@@ -119,8 +115,8 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return
     side = missing[0]
-    run = running.begin(asked, side.profile, side.settings)
-    if running.watch(run, asked.resources):
+    run = measuring.begin(asked, side.profile, side.settings)
+    if measuring.watch(run, asked.resources):
         st.session_state[GOES_ON] = len(missing) > 1
         st.rerun()
 
@@ -162,7 +158,6 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
             icon=":material/arrow_forward:",
             on_click=_open,
             args=(worst["query"],),
-            help="Shows this question under both settings.",
         )
 
 

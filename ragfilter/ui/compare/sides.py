@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ragfilter.errors import InputError, RagfilterError, SettingsError
+from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.wording import shown
 from ragfilter.layers.registry import LAYERS
@@ -75,15 +75,19 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
     if word.startswith(CUT_BY):
         return f"current settings, cut by {word.removeprefix(CUT_BY)}"
     if word.startswith(RUN):
-        number = int(word.removeprefix(RUN))
-        return f"run {run_label(runs[number])}" if number in runs else f"run {number}"
+        return f"run {run_label(runs[int(word.removeprefix(RUN))])}"
     return f"profile {word}"
 
 
 def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
     """The chosen side. If it cannot be used, the page says why and the default takes its place."""
+    word = _word(letter)
     try:
-        return _read(letter, _word(letter), _own(letter), in_force, runs)
+        if word not in words(letter, in_force, runs):
+            raise InputError(
+                f"There is no {word!r} to compare with.", remedy="Choose one from the list."
+            )
+        return _read(letter, word, _own(letter), in_force, runs)
     except RagfilterError as error:
         state.notice(f"Side {letter.upper()}: {error}")
         put(letter, DEFAULTS[letter], {})
@@ -92,7 +96,11 @@ def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSi
 
 def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
     """Choose a side."""
-    kept = {k: v for k, v in _compared().items() if k != letter and not k.startswith(f"{letter}.")}
+    kept = {
+        k: v
+        for k, v in state.session().compared.items()
+        if k != letter and not k.startswith(f"{letter}.")
+    }
     state.session().compared = kept | link.write_side(letter, word, changes)
 
 
@@ -112,18 +120,18 @@ def copy(side: ComparedSide) -> None:
 
 def query_set() -> str:
     """The query set to compare over; empty for a single question."""
-    return _compared().get(link.QUERY_SET, "")
+    return state.session().compared.get(link.QUERY_SET, "")
 
 
 def put_query_set(name: str) -> None:
     """Compare over a query set or, with an empty name, over one question."""
-    kept = {k: v for k, v in _compared().items() if k != link.QUERY_SET}
+    kept = {k: v for k, v in state.session().compared.items() if k != link.QUERY_SET}
     state.session().compared = kept | ({link.QUERY_SET: name} if name else {})
 
 
 def parameters() -> dict[str, str]:
     """The comparison as link parameters."""
-    return {letter: _word(letter) for letter in link.SIDES} | _compared()
+    return {letter: _word(letter) for letter in link.SIDES} | state.session().compared
 
 
 def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
@@ -142,52 +150,23 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
 def _read(
     letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]
 ) -> ComparedSide:
-    profile, run = state.session().profile, None
-    if word == IN_FORCE:
-        settings = in_force
-    elif word.startswith(CUT_BY):
-        settings = _cut_by(word.removeprefix(CUT_BY), in_force)
+    profile, settings, run = state.session().profile, in_force, None
+    if word.startswith(CUT_BY):
+        strategy = word.removeprefix(CUT_BY)
+        settings = in_force.with_values(
+            {"cutoff.enabled": True, "cutoff.strategy": strategy, "judge.enabled": False}
+        )
     elif word.startswith(RUN):
-        run = _run(word.removeprefix(RUN), runs)
+        run = runs[int(word.removeprefix(RUN))]
         profile, settings = run.plan.profile, settings_of(run)
     elif word in PROFILES:
         profile, settings = word, state.settings_of(word, own)
-    else:
-        raise SettingsError(
-            f"There is no {word!r} to compare with.", remedy="Choose one from the list."
-        )
-    key = OWN if own else word
-    return ComparedSide(
-        letter, word, named(key, letter, runs), profile, state.as_viewed(settings), run
-    )
-
-
-def _cut_by(name: str, in_force: Settings) -> Settings:
-    if name not in {strategy.name for strategy in STRATEGIES}:
-        raise SettingsError(
-            f"There is no cutoff strategy {name!r}.", remedy="Choose one from the list."
-        )
-    wanted = {"cutoff.enabled": True, "cutoff.strategy": name, "judge.enabled": False}
-    return in_force.with_values(wanted)
-
-
-def _run(number: str, runs: Mapping[int, Run]) -> Run:
-    run = runs.get(int(number)) if number.isdecimal() and len(number) < 10 else None
-    if run is None:
-        raise InputError(
-            f"There is no run {number} of this collection for this user.",
-            remedy="Choose another, or make one on Evaluate.",
-        )
-    return run
-
-
-def _compared() -> dict[str, str]:
-    compared: dict[str, str] = state.session().compared
-    return compared
+    name = named(OWN if own else word, letter, runs)
+    return ComparedSide(letter, word, name, profile, state.as_viewed(settings), run)
 
 
 def _word(letter: str) -> str:
-    return _compared().get(letter, DEFAULTS[letter])
+    return state.session().compared.get(letter, DEFAULTS[letter])
 
 
 def _own(letter: str) -> dict[str, str]:
@@ -195,7 +174,11 @@ def _own(letter: str) -> dict[str, str]:
     if _word(letter) not in PROFILES:
         return {}
     prefix = f"{letter}."
-    return {k.removeprefix(prefix): v for k, v in _compared().items() if k.startswith(prefix)}
+    return {
+        k.removeprefix(prefix): v
+        for k, v in state.session().compared.items()
+        if k.startswith(prefix)
+    }
 
 
 def _told(path: str, value: Any) -> str:

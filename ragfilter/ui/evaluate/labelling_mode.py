@@ -17,13 +17,12 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.model import PoolResult
 from ragfilter.report import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, evidence, qrels_of
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.runs import chosen
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import frame
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.state import MAX_MARKS, LabelChange
@@ -40,7 +39,7 @@ def draw(asked: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()
     labels = _labels(asked)
-    labelled = chosen.labelled_questions(asked.resources, asked.collection)
+    labelled = measuring.labelled_questions(asked.resources, asked.collection)
     window = _window(asked, labels, labelled)
     data = {
         "questions": [_question(asked, query, labels) for query in window],
@@ -91,18 +90,17 @@ def _questions(asked: ChosenSet) -> Iterator[str]:
 
 def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
     """A question with its passages as the browser gets them, whole, as the user may see them."""
-    result = _result(asked, query)
+    settings, user, resources = asked.visit.settings, asked.user, asked.resources
+    question = questions.ask_now(query, asked.collection, settings, user, resources)
+    pool = questions.pool_of(question, settings, resources)
+    result = state.session().replays.of(pool, settings, user)
     detail = cut_of(result)
     ids = to_label(
         listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind
     )
     first = [row.id for row in listed if row.rank][:FIRST]
-    bench = asked.resources.bench
-    texts = {
-        i: chunk
-        for i, chunk in bench.collection(asked.collection).chunks(ids).items()
-        if asked.user.sees(chunk)
-    }
+    found = resources.bench.collection(asked.collection).chunks(ids)
+    texts = {i: chunk for i, chunk in found.items() if user.sees(chunk)}
     grades = qrels_of(label for label in labels if label.query == query).get(query, {})
     return {
         "query": query,
@@ -118,14 +116,6 @@ def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[s
             if i in texts
         ],
     }
-
-
-def _result(asked: ChosenSet, query: str) -> PoolResult:
-    settings, user, resources = asked.visit.settings, asked.user, asked.resources
-    question = questions.ask_now(query, asked.collection, settings, user, resources)
-    return state.session().replays.of(
-        questions.pool_of(question, settings, resources), settings, user
-    )
 
 
 def _take(asked: ChosenSet) -> None:

@@ -10,11 +10,10 @@ from ragfilter.evaluate import wording
 from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import label_review, labelling_mode, results
-from ragfilter.ui.evaluate import sets as editing
+from ragfilter.ui.evaluate import labelling_mode, results, sets
 from ragfilter.ui.kit import empty, problems
-from ragfilter.ui.kit.runs import chosen, running
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
@@ -31,26 +30,22 @@ def draw(visit: Visit) -> None:
         empty.draw(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    asked = chosen.read(visit)
+    asked = measuring.read(visit)
     if state.session().labelling:
         labelling_mode.draw(asked)
         return
-    saved = _bar(asked, chosen.saved_runs(visit))
-    chosen.explain(asked)
+    saved = _bar(asked, measuring.saved_runs(visit))
+    measuring.explain(asked)
     if st.session_state.get("sets-open"):
         _sets(asked)
     elif saved:
-        _results(saved[_chosen_id(saved)], asked)
-
-
-def _results(run: Run, asked: ChosenSet) -> None:
-    resources = asked.resources
-    running.watch(run, resources)
-    measured = running.load(run.id, resources)
-    if measured.run.done != run.done:
-        # Redraw, because the list of runs still shows the old progress.
-        st.rerun()
-    results.draw(measured, asked)
+        run = saved[_chosen_id(saved)]
+        measuring.watch(run, asked.resources)
+        measured = measuring.load(run.id, asked.resources)
+        if measured.run.done != run.done:
+            # Redraw, because the list of runs still shows the old progress.
+            st.rerun()
+        results.draw(measured, asked)
 
 
 def _sets(asked: ChosenSet) -> None:
@@ -65,9 +60,9 @@ def _sets(asked: ChosenSet) -> None:
     for note in _notes(asked):
         elements.aside(note)
     if part == QUESTIONS:
-        editing.draw(asked)
+        sets.draw_questions(asked)
     else:
-        label_review.draw(asked)
+        sets.draw_labels(asked)
 
 
 def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
@@ -75,7 +70,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     with st.container(
         key="evaluate-bar", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
-        chosen.choose(asked)
+        measuring.choose(asked)
         pressed = st.button(
             _measure(asked), key="evaluate", type="primary", icon=":material/play_arrow:",
             disabled=asked.given is None,
@@ -83,27 +78,18 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             "A stopped run is continued. Questions without labels are left out.",
         )  # fmt: skip
         if pressed or _unasked(asked, saved):
-            run = running.begin(asked, state.session().profile, asked.visit.settings)
+            run = measuring.begin(asked, state.session().profile, asked.visit.settings)
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
             labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
-            chosen_id = _chosen_id(saved)
-            st.selectbox(
-                "Run", list(saved), list(saved).index(chosen_id), width=330,
-                format_func=lambda each: labels.get(each, ""),
-                help="Earlier runs on this collection, made as this user.",
-                **widget.of("run-box", chosen_id, state.put, "run", labels=labels),
-            )  # fmt: skip
+            widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
         st.button(
             "Label", key="open-labelling", icon=":material/edit_note:",
             on_click=state.put, args=(True, "labelling"),
             help="Label the chunks of one question after the other with the keys 2, 1 and 0.",
         )  # fmt: skip
-        with st.popover(
-            "More", key="evaluate-more", type="tertiary",
-            help="Query sets, labels and the history.",
-        ):  # fmt: skip
+        with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(asked)
     return saved
 
@@ -120,7 +106,7 @@ def _measure(asked: ChosenSet) -> str:
     if asked.given is None:
         return "Measure"
     count = counted(len(asked.given.qrels), "question")
-    begun = running.unfinished(asked)
+    begun = measuring.unfinished(asked)
     if begun is None or not begun.done:
         return f"Measure {count}"
     return f"Continue from {begun.done} of {count}"
@@ -132,22 +118,15 @@ def _notes(asked: ChosenSet) -> list[str]:
         return []
     notes, count = wording.about_labels(asked.given), len(asked.given.qrels)
     gone, lost = asked.gone()
-    bare = len(asked.given.queries) - count - lost
-    if bare:
-        notes.append(
-            f"{counted(bare, 'question')} {'has' if bare == 1 else 'have'} no labels and "
-            f"{'is' if bare == 1 else 'are'} skipped."
-        )
+    if bare := len(asked.given.queries) - count - lost:
+        notes.append(f"{counted(bare, 'question')} without labels: skipped.")
     if gone:
         notes.append(
             f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
             f"{gone[0]}: left out. Index them again, or label the chunks that replaced them."
         )
     if lost:
-        notes.append(
-            f"{counted(lost, 'question')} {'has' if lost == 1 else 'have'} no relevant chunk left "
-            f"in the collection and {'is' if lost == 1 else 'are'} skipped."
-        )
+        notes.append(f"{counted(lost, 'question')} without a relevant chunk left: skipped.")
     return notes
 
 
@@ -157,7 +136,7 @@ def _more(asked: ChosenSet) -> None:
         help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
     )  # fmt: skip
     st.toggle(
-        "Count an LLM's labels", key=chosen.LLM, persist_state="session",
+        "Count an LLM's labels", key=measuring.LLM, persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )  # fmt: skip
     on = asked.book.records_history(asked.collection)

@@ -18,13 +18,12 @@ from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_s
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import layer
 from ragfilter.publish.reports import of_run
-from ragfilter.stores.manage import content_of
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.runs import Plan
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.runs import chosen, plots, running, table
-from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.kit.runs import measuring, plots, table
+from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.kit.workflow import GUARDED
 from ragfilter.ui.look import elements, html, plotting, prose, theme
 from ragfilter.ui.session import state
@@ -54,13 +53,23 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
         view = elements.choice("View", VIEWS, key="view", default=ROWS)
-        measure, every = _order() if view == ROWS else ("f1", False)
+        measure, every = "f1", False
+        if view == ROWS:
+            measure = st.selectbox(
+                "Sort by", table.MEASURES, key="measure", persist_state="session", width=130,
+                format_func=table.LABELS.__getitem__, label_visibility="collapsed",
+            )  # fmt: skip
+            every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
         if st.button(
             "Compare", key="evaluate-compare", icon=":material/compare_arrows:", type="tertiary",
             help="Compares this run with another one, or with other settings, by question.",
         ):  # fmt: skip
-            running.open_compare(measured.run)
+            # The run is side B, over its questions.
+            queries, _, _ = untitled(measured.run.plan.query_set)
+            run = f"run-{measured.run.id}"
+            state.session().compared = {"a": "unfiltered", "b": run, "set": queries}
+            st.switch_page("pages/compare.py")
         _guard(measured, resources)
         # A report is made outside of the run, without its session.
         sets = state.session().tuned_on
@@ -94,24 +103,11 @@ def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
         )
     if measured.settings != asked.visit.settings:
         notes.append("This run used other settings than the sidebar shows.")
-    before = earlier(run, chosen.saved_runs(asked.visit).values()) if run.complete else None
+    before = earlier(run, measuring.saved_runs(asked.visit).values()) if run.complete else None
     if before is not None:
-        moved = moved_since(measured, running.load(before.id, asked.resources))
+        moved = moved_since(measured, measuring.load(before.id, asked.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
-
-
-def _order() -> tuple[str, bool]:
-    """Draw by what to sort the rows, and whether all figures are shown."""
-    measure = st.selectbox(
-        "Sort by", table.MEASURES, key="measure", persist_state="session", width=130,
-        format_func=lambda name: table.LABELS[name], label_visibility="collapsed",
-    )  # fmt: skip
-    every = st.toggle(
-        "All figures", key="all-figures", persist_state="session",
-        help="Shows every figure, not only the most important ones.",
-    )  # fmt: skip
-    return measure or table.MEASURES[0], every
 
 
 def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: bool) -> None:
@@ -174,7 +170,7 @@ def _questions(measured: MeasuredRun) -> None:
     clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
-        running.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
+        measuring.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
 NAMED = {
@@ -243,17 +239,19 @@ def _distances(curves: Sequence[Curve]) -> None:
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the button that opens the run as a baseline file, and the command that compares with it
     in CI."""
-    with st.popover(
-        "Guard", key="guard", icon=":material/verified_user:", type="tertiary"
-    ):  # fmt: skip
+    with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
         if not measured.run.complete:
             elements.empty("A baseline needs all questions of the run.", "Measure continues it.")
             return
         if measured.settings != state.settings():
             elements.aside("This run used other settings than yours. Measure to guard yours.")
-        baseline = gate.to_baseline(
-            gate.reached(measured.records), _origin(measured.run, resources)
-        )
+        plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
+        if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
+            # It has the same fingerprint wherever the same files are indexed.
+            collection = bench.collection(plan.collection)
+            content = bench.workspace.content_of(collection, plan.viewer)
+            origin = origin.model_copy(update={"collection_version": content})
+        baseline = gate.to_baseline(gate.reached(measured.records), origin)
         st.download_button(
             "Use as baseline",
             data=baseline.dumps,
@@ -279,25 +277,10 @@ def gate_command(plan: Plan) -> str:
     # What tuned the settings does not change what they keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():
-        words += ["--set", f"{path}={_written(value)}"]
+        words += ["--set", f"{path}={str(value).lower() if isinstance(value, bool) else value}"]
     user = plan.viewer
     if not user.unrestricted:
         words += ["--level", str(user.level)]
         for department in user.departments:
             words += ["--department", department]
     return shlex.join([*words, "--baseline", BASELINE])
-
-
-def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
-    """What the run measured. The collection has the same fingerprint wherever the same files are
-    indexed, but only as long as it is what the run saw."""
-    plan, bench, origin = run.plan, resources.bench, origin_of(run.plan)
-    if bench.version_seen(plan.collection, plan.viewer) != plan.collection_version:
-        return origin
-    content = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
-    return origin.model_copy(update={"collection_version": content})
-
-
-def _written(value: object) -> str:
-    """A setting's value as `--set` reads it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

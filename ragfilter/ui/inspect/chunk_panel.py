@@ -18,7 +18,7 @@ from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
 from ragfilter.rules.match import rule_book
-from ragfilter.stores.labels import GRADES, conflicts
+from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_graph
@@ -28,7 +28,7 @@ from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.session.state import MAX_MARKS, LabelChange
 from ragfilter.ui.session.visit import View, author
 
@@ -42,17 +42,15 @@ def draw(view: View) -> None:
     hit = _opened(view)
     if hit is None:
         # A link can name a hidden chunk: show the same as for an unknown one.
-        html.draw(
-            '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
-            "the table or a citation to read its text, edit its rule and follow its references."
-            "</p>"
-            if state.session().chunk is None
-            else '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find '
-            "it, or the user may not see it.</p>"
+        elements.empty(
+            "No chunk is open.",
+            "Click a point on the curve, a row of the table or a citation to read its text, edit "
+            "its rule and follow its references.",
         )
         return
     chunk = _whole(hit.chunk, view)
-    named = _named_refs(view, chunk)
+    # For a user, only references to chunks that the user may see are named.
+    named = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
@@ -97,17 +95,14 @@ def _labels(view: View, chunk_id: str) -> None:
                 shortcut=str(grade),
                 on_click=_mark,
                 args=(asked.collection, asked.query, chunk_id, grade),
-                help=f"Label this chunk as {GRADES[grade]} to the question.",
             )
-        done = state.session().marks
         st.button(
             "Undo",
             key="mark-undo",
             icon=":material/undo:",
             shortcut="U",
             on_click=_undo,
-            disabled=not done,
-            help="Undoes your last label." if done else "Nothing to undo.",
+            disabled=not state.session().marks,
         )
     words = "; ".join(label.told for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
@@ -183,8 +178,7 @@ def _steps(ids: Sequence[str], chunk_id: str) -> None:
                 args=(ids[to] if there else None,),
                 disabled=not there,
                 shortcut=f"Alt+{arrow}",
-                help=f"Opens the {'next row' if to > here else 'previous row'} of the table "
-                f"(Alt+{arrow}).",
+                help=f"In the order of the table (Alt+{arrow}).",
             )
 
 
@@ -193,13 +187,6 @@ def find_hit(result: PoolResult, chunk_id: str | None) -> Hit | None:
     if not chunk_id:
         return None
     return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
-
-
-def _named_refs(view: View, chunk: Chunk) -> tuple[str, ...]:
-    """The references that may be named: for a user, only those to chunks that the user may see."""
-    if view.operator:
-        return chunk.refs
-    return visible_refs(view.mine.pool, view.user)(chunk)
 
 
 def _whole(chunk: Chunk, view: View) -> Chunk:
@@ -305,18 +292,14 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
 
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
     """Which other chunks the change would add or remove."""
-    parts = [
-        f"{numbers.chunks(len(ids))} {verb}: {_named(ids, titles)}"
-        for ids, verb in ((came, "would also be kept"), (went, "would be dropped"))
-        if ids
-    ]
-    words = ". ".join(parts) or "Nothing else would change"
-    html.draw(f'<p class="rf-aside">{html.text(words)}.</p>')
-
-
-def _named(ids: Sequence[str], titles: dict[str, str]) -> str:
-    named = ", ".join(telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH))
-    return f"{named} and {len(ids) - NAMED} more" if len(ids) > NAMED else named
+    words = []
+    for ids, verb in ((came, "would also be kept"), (went, "would be dropped")):
+        if ids:
+            named = ", ".join(telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH))
+            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+            words.append(f"{numbers.chunks(len(ids))} {verb}: {named}{more}.")
+    text = " ".join(words) or "Nothing else would change."
+    html.draw(f'<p class="rf-aside">{html.text(text)}</p>')
 
 
 @problems.shown()
@@ -324,15 +307,12 @@ def draw_rule(view: View, chunk: Chunk) -> None:
     """The editor of one chunk's rule. It reads the journal, which nothing else here needs."""
     asked, resources, result = view.asked, view.resources, view.shown
     effect = partial(_effect, result, chunk)
-    guard = partial(_guard, asked.collection, resources)
-    editor.draw(
-        Editing(chunk, asked.collection, asked.version, result.user, resources, effect, guard)
-    )
 
+    def guard(chunk_id: str, text: str) -> str:
+        work = desk.lay(asked.collection, state.settings(), resources)
+        return rule_effect.guard(work, chunk_id, text, immediate=True)
 
-def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
-    work = desk.lay(collection, state.settings(), resources)
-    return rule_effect.guard(work, chunk_id, text, immediate=True)
+    editor.draw(Editing(chunk, asked.collection, result.user, resources, effect, guard))
 
 
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
@@ -341,8 +321,8 @@ def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
     sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"
-    why = check.reason.removeprefix("rule holds: ")
-    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(_sentence(why))}"
+    why = check.reason.removeprefix("rule holds: ").removesuffix(".")
+    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(why)}."
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
     elif rule_effect.is_changed(chunk, rule):
@@ -350,20 +330,14 @@ def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
     html.draw(f'<p class="rf-verdict">{line}</p>')
 
 
-def _sentence(reason: str) -> str:
-    return reason if reason.endswith("…") else f"{reason}."
-
-
 def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
-    enters = [i for i in new if i not in old]
-    leaves = [i for i in old if i not in new]
     parts = []
-    for word, ids in (("Enters", enters), ("Leaves", leaves)):
-        if ids:
-            names = "; ".join(telling_titles([new.get(i) or old[i] for i in ids], TITLE_WIDTH))
-            parts.append(f"<b>{word}</b> the kept list: {html.text(names)}.")
+    for word, here, there in (("Enters", new, old), ("Leaves", old, new)):
+        if names := [name for i, name in here.items() if i not in there]:
+            listed = html.text("; ".join(telling_titles(names, TITLE_WIDTH)))
+            parts.append(f"<b>{word}</b> the kept list: {listed}.")
     kept = f"{len(old)} → {len(new)} kept."
-    return " ".join(parts) + f" {kept}" if parts else "The kept list does not change."
+    return " ".join([*parts, kept]) if parts else "The kept list does not change."

@@ -19,13 +19,20 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from ragfilter.engine.whatif import SettingChange
-from ragfilter.layers.cutoff import acting, cut_of
+from ragfilter.layers.cutoff import acting, by_name, cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report import ChunkRow, curve_points
 from ragfilter.report.curve_points import Frame, Points
-from ragfilter.report.thresholds import CutLine, change_to_keep, cut_line, keeps, limits
+from ragfilter.report.thresholds import (
+    CutLine,
+    change_to_keep,
+    compared,
+    cut_line,
+    keeps,
+    limits,
+)
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
@@ -38,7 +45,7 @@ from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
 VIEW, TITLE_WIDTH = "tune", 30
-KEY = "drag"
+KEY, SECOND = "drag", "second-score"
 # The count is announced in an element that persists; a redrawn one is not read aloud.
 HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
@@ -55,6 +62,7 @@ def draw(view: View) -> None:
             line,
             _frame(view, points, line),
             tuned=(result, detail) if session.tuning and detail is not None else None,
+            second=_second(result) if session.tuning else None,
             chosen=session.chunk,
             dark=theme.is_dark(),
         )
@@ -101,7 +109,10 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
         kept = 0.0 if line is None else line.kept
         if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
             return held
-    window = _window(last) or curve_points.around_cut(view.shown, points, cut_of(view.shown))
+    if _folds():
+        window = curve_points.around_cut(view.shown, points, cut_of(view.shown))
+    else:
+        window = 0.3, (min(50, last) if session.window == FIFTY else last) + 0.7
     framed = curve_points.framed(points, window, line)
     session.curve_frame = shown_for, framed
     return framed
@@ -133,7 +144,30 @@ def controls(view: View) -> None:
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
         points = curve_points.place(result, view.rows, cut_of(result))
         _ranges(len(points.x))
+        if others := other_scores(result):
+            st.selectbox(
+                "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,
+                placeholder="No second curve", label_visibility="collapsed",
+                help="Draws the hits by another of their scores, lower for nearer.",
+            )  # fmt: skip
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
+
+
+def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
+    """Each hit's distance by the scores that the curve does not draw, by their names and its id."""
+    _, drawn = compared(result, cut_of(result))
+    names = dict.fromkeys(name for hit in result.hits for name in hit.scores)
+    every = {name: by_name(result.hits, name, result.pool) for name in ("dense", "rerank", *names)}
+    return {
+        name: values
+        for name, values in every.items()
+        if any(drawn.get(i) != value for i, value in values.items())
+    }
+
+
+def _second(result: PoolResult) -> tuple[str, dict[str, float]] | None:
+    name, others = st.session_state.get(SECOND), other_scores(result)
+    return (name, others[name]) if name in others else None
 
 
 def _ranges(count: int) -> None:
@@ -148,13 +182,6 @@ def _ranges(count: int) -> None:
         label_visibility="collapsed",
         **widget.of("window-box", state.session().window, state.put, "window", labels=everything),
     )
-
-
-def _window(last: int) -> tuple[float, float] | None:
-    """The first and last x shown, or None for a window around the cut."""
-    if _folds():
-        return None
-    return 0.3, (min(50, last) if state.session().window == FIFTY else last) + 0.7
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import textwrap
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -27,12 +27,14 @@ from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.plotting import Ink, annotation
+from ragfilter.ui.look.plotting import Ink
 
 Shapes = list[dict[str, Any]]
 STEPS, CURVE = 0.2, 0.26
 """Where the strip of steps ends and the curve begins, as fractions of the height."""
 HEIGHT, TUNING_HEIGHT = 372, 440
+UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
+"""A click selects points, and the others keep their colours."""
 
 
 def plot(
@@ -41,11 +43,13 @@ def plot(
     frame: Frame,
     *,
     tuned: tuple[PoolResult, CutoffDetail] | None = None,
+    second: tuple[str, Mapping[str, float]] | None = None,
     chosen: str | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """The curve of the hits at `points`, with the `line` that cuts them, within `frame`. `tuned` is
-    what the strip of steps shows; `chosen` is the id of the open chunk."""
+    what the strip of steps shows, and `second` another score with each hit's distance by id;
+    `chosen` is the id of the open chunk."""
     low, high = frame.window
     ink = Ink.of(dark)
     # The axes are fixed, so hits outside could never be seen, and drawing 200 hits takes the
@@ -60,17 +64,29 @@ def plot(
     notes = [_note(points.unit, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
         _add_line(shapes, notes, line, points, frame, ink)
+    if second is not None:
+        name, values = second
+        at = [i for i in shown if points.rows[i].id in values]
+        data.append({
+            "type": "scatter", "mode": "lines+markers", "name": name, "yaxis": "y3",
+            "x": [points.x[i] for i in at], "y": [values[points.rows[i].id] for i in at],
+            "line": {"color": ink.muted, "width": 1, "dash": "dot"},
+            "marker": {"size": 4, "color": ink.muted},
+            "hovertemplate": f"{escape(name)} %{{y:.3f}}<extra></extra>", **UNDIMMED,
+        })  # fmt: skip
+        notes.append(_note(escape(name), ink.muted, y=1, yref="paper", yanchor="bottom", xshift=40))
     top = 0.0
     if tuned is not None:
         result, detail = tuned
-        top = steps_top(detail)
+        # It depends only on the hits, so that moving the threshold moves its line and not the bars.
+        top = max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
         data.append(_steps(detail, frame.window, ink))
         if "gap_threshold" in strategy(detail.cut.strategy).reads:
             threshold = min(result.settings.cutoff.gap_threshold, top)
             shapes.append(_level(threshold, ink.text, dash="dot", yref="y2"))
             label = field("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
-    layout = _layout(frame, ink, top=top, ticks=tuned is not None)
+    layout = _layout(frame, ink, top=top, ticks=tuned is not None, second=second is not None)
     layout |= {"shapes": shapes, "annotations": notes}
     # Validation would take longer than everything else; the tests do it.
     return go.Figure({"data": data, "layout": layout}, _validate=False)
@@ -83,14 +99,17 @@ def _add_line(
     low, high = frame.window
     if line.place is not None:
         share = (line.place - low) / (high - low)
-        shapes.append(_rule(line.place, ink.kept))
+        shapes.append({
+            "type": "line", "x0": line.place, "x1": line.place, "yref": "y domain", "y0": 0,
+            "y1": 1, "line": {"color": ink.kept, "width": 1.6}, "layer": "below",
+        })  # fmt: skip
         at = {"x": line.place, "xref": "x", "y": 1, "yref": "paper", "yanchor": "top"}
         notes.append(_note(f"<b>{line.label}</b><br>kept before", ink.kept, **at, xshift=-5))
         if share < 1:
             notes.append(_note("dropped after", ink.muted, **at, xanchor="left", xshift=5))
         return
     if line.limit is None:
-        notes.append(_note(line.label, ink.muted, y=0, yref="paper", yanchor="bottom"))
+        notes.append(_note(line.label, ink.muted, y=0, yref="y domain"))
         return
     bottom, top = frame.span
     limit = min(line.limit, top)
@@ -103,32 +122,16 @@ def _add_line(
         anchor = "top" if top - limit < 0.1 * (top - bottom) else "bottom"
         notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor=anchor, xanchor="left"))
         return
-    shapes.append(_band(line.below, line.above, ink))
+    shapes.append({
+        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": line.below, "y1": line.above,
+        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
+    })  # fmt: skip
     crossed = (line.kept + 0.5 - low) / (high - low)
     # Above the curve or, where that begins, below it.
     edge = {"x": 0} if crossed > 0.2 else {}
-    stay = {
-        theme.mark(row.outcome, row.layer, row.setting).sign
-        for row, y in zip(points.rows, points.y, strict=True)
-        if row.kept and y > limit
-    }
-    above = "dropped above" + (f", but not {' '.join(sorted(stay))}" if stay else "")
-    notes.append(_note(above, ink.muted, y=line.above, yanchor="bottom", **edge))
-    tall = (line.above - line.below) / (top - bottom) > 0.12
-    if tall:
-        # Beside the curve, which crosses the band there, and in the band's larger part.
-        side = {"x": crossed + 0.08, "xanchor": "left"} if crossed < 0.5 else {"x": 0}
-        middle = max((line.below, limit), (limit, line.above), key=lambda part: part[1] - part[0])
-        notes.append(_note(line.cliff, ink.kept, y=sum(middle) / 2, yanchor="middle", **side))
-    about = "<br>".join(filter(None, ("" if tall else line.cliff, line.larger)))
-    if about:
-        notes.append(_note(about, ink.muted, x=0, y=0, yref="paper", yanchor="bottom"))
-
-
-def steps_top(detail: CutoffDetail) -> float:
-    """The upper end of the strip of steps. It depends only on the hits, so that moving the
-    threshold moves its line and not the bars."""
-    return max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
+    notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
+    about = "<br>".join(filter(None, (line.cliff, line.larger)))
+    notes.append(_note(about, ink.muted, x=0, y=0, yref="y domain"))
 
 
 def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
@@ -157,24 +160,7 @@ def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[
                 "shape": ["/" if gap.skipped else "" for gap in gaps], "size": 5, "solidity": 0.35,
             },
         },
-        "hovertext": hover,
-        "hoverinfo": "text",
-        "selected": {"marker": {"opacity": 1}},
-        "unselected": {"marker": {"opacity": 1}},
-    }  # fmt: skip
-
-
-def _band(low: float, high: float, ink: Ink) -> dict[str, Any]:
-    return {
-        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high,
-        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
-    }  # fmt: skip
-
-
-def _rule(x: float, colour: str) -> dict[str, Any]:
-    return {
-        "type": "line", "x0": x, "x1": x, "yref": "y domain", "y0": 0, "y1": 1,
-        "line": {"color": colour, "width": 1.6}, "layer": "below",
+        "hovertext": hover, "hoverinfo": "text", **UNDIMMED,
     }  # fmt: skip
 
 
@@ -188,9 +174,9 @@ def _level(y: float, colour: str, *, dash: str = "solid", yref: str = "y") -> di
 def _note(text: str, colour: str, **at: Any) -> dict[str, Any]:
     """A label, at the plot's right edge unless `at` says otherwise."""
     edge = "left" if at.get("x") == 0 else "right"
-    place: dict[str, Any] = {"x": 1.0, "xref": "paper", "xanchor": edge} | at
-    x, y = place.pop("x"), place.pop("y")
-    return annotation(x, y, text, colour, 12, align=place["xanchor"], **place)
+    place = {"x": 1.0, "xref": "paper", "yref": "y", "xanchor": edge, "yanchor": "bottom"} | at
+    font = {"size": 12, "color": colour}
+    return {"text": text, "showarrow": False, "font": font, "align": place["xanchor"], **place}
 
 
 def _joined(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
@@ -229,7 +215,7 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
         groups.setdefault((stays, row.outcome if stays else row.layer, mark), []).append(i)
     traces = []
     for (stays, name, mark), members in sorted(groups.items(), key=lambda item: item[0][0]):
-        colour = mark.colour(dark=dark)
+        colour, width = mark.colour(dark=dark), 1.8 if mark.symbol == "x-thin" else 1.5
         traces.append(
             {
                 "type": "scatter",
@@ -237,22 +223,21 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
                 "name": name if stays else f"dropped by {name} {mark.about}".strip(),
                 "x": [points.x[i] for i in members],
                 "y": [points.y[i] for i in members],
-                "customdata": [[points.rows[i].id, *_hover(points, i)] for i in members],
+                "customdata": [[points.rows[i].id, _hover(points, i)] for i in members],
                 "hovertemplate": "%{customdata[1]}<extra></extra>",
                 "marker": {
                     "symbol": mark.symbol,
                     "size": size * (1.0 if stays else 0.75),
                     "color": colour,
-                    "line": {"color": colour, "width": 1.8 if mark.symbol == "x-thin" else 1.5},
+                    "line": {"color": colour, "width": width},
                 },
-                "selected": {"marker": {"opacity": 1}},
-                "unselected": {"marker": {"opacity": 1}},
+                **UNDIMMED,
             }
         )
     return traces
 
 
-def _hover(points: Points, i: int) -> tuple[str]:
+def _hover(points: Points, i: int) -> str:
     row = points.rows[i]
     mark = theme.mark(row.outcome, row.layer, row.setting)
     gap = "" if row.gap is None else f" · gap {numbers.distance(row.gap)}"
@@ -264,7 +249,7 @@ def _hover(points: Points, i: int) -> tuple[str]:
     return (
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>{name}<br>"
         f"rank {row.rank} · distance {numbers.distance(row.distance)}{gap}{score}<br>"
-        f"{mark.sign} {row.outcome} by {row.layer}: {reason}{label}",
+        f"{mark.sign} {row.outcome} by {row.layer}: {reason}{label}"
     )
 
 
@@ -291,13 +276,13 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
                 "line": {"color": ink.text, "width": 1.4},
             },
             "hoverinfo": "skip",
-            "unselected": {"marker": {"opacity": 1}},
+            **UNDIMMED,
         }
         for i in at[:1]
     ]
 
 
-def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool) -> dict[str, Any]:
+def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool, second: bool) -> dict[str, Any]:
     axis = {
         "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
         "fixedrange": True, "showticklabels": ticks,
@@ -307,7 +292,8 @@ def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool) -> dict[str, Any
     wide = frame.window[1] - frame.window[0]
     return ink.layout() | {
         "height": TUNING_HEIGHT if ticks else HEIGHT,
-        "margin": {"l": 52 if ticks else 26, "r": 14, "t": 26, "b": 26 if ticks else 10},
+        "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 26,
+                   "b": 26 if ticks else 10},
         "dragmode": "pan",
         "clickmode": "event+select",
         "hovermode": "closest",
@@ -325,5 +311,9 @@ def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool) -> dict[str, Any
         "yaxis2": {
             **axis, "domain": [0, STEPS], "tickformat": ".3f", "nticks": 3,
             "range": [0, top or 1], "visible": bool(top),
+        },
+        "yaxis3": {
+            **axis, "overlaying": "y", "side": "right", "visible": second, "nticks": 5,
+            "tickformat": ".3~f",
         },
     }  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -75,21 +74,12 @@ def draw(view: View) -> None:
     edited = desk.edited(view)
     with st.container(key="table"):
         grid.draw(
-            frame(
-                shown,
-                with_score=any(row.rerank_score is not None for row in rows),
-                refs=refs,
-                edited=edited,
-                labels=view.grades,
-                of_cutoff=compared(result, cut_of(result)),
-            ),
+            _frame(view, shown, refs, edited),
             [row.id for row in shown],
             name=NAME,
             height=HEIGHT,
             row_height=32,
-            columns=_columns(
-                result, rows, shown, two_signs=any(len(each) > 1 for each in edited.values())
-            ),
+            columns=_columns(view, shown, edited),
         )
         grid.follow_keys()
 
@@ -100,18 +90,14 @@ def in_order(view: View) -> tuple[ChunkRow, ...]:
     return _matching(_ordered(view.rows, order), wanted or "", _admitted(view))
 
 
-def frame(
+def _frame(
+    view: View,
     rows: Sequence[ChunkRow],
-    *,
-    with_score: bool,
-    refs: Mapping[str, Sequence[str]] | None = None,
-    edited: Mapping[str, list[str]] = MappingProxyType({}),
-    labels: Mapping[str, int] = MappingProxyType({}),
-    of_cutoff: tuple[str, Mapping[str, float]] = ("", MappingProxyType({})),
+    refs: Mapping[str, Sequence[str]] | None,
+    edited: Mapping[str, list[str]],
 ) -> pd.DataFrame:
-    """The table's data for `rows`. `refs` has the references of each row, `edited` how its rule was
-    edited, and `labels` its grade, all by id. `of_cutoff` is the value that the
-    cutoff compared: its name, and each hit's.
+    """The table's data for `rows`. `refs` has the references of each row, and `edited` how its rule
+    was edited, by id.
 
     The columns that a narrow window must show come first: it has room only up to the reason.
     """
@@ -124,52 +110,56 @@ def frame(
         ],
         "title": [[on_button(title) + WIDE] for title in titles],
     }
-    if labels:
-        columns["label"] = [labels.get(row.id) for row in rows]
+    if view.grades:
+        columns["label"] = [view.grades.get(row.id) for row in rows]
     if edited:
         columns["rule"] = [edited.get(row.id, []) for row in rows]
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
-    name, values = of_cutoff
-    if name not in ("", DISTANCE):
+    name, values = compared(view.shown, cut_of(view.shown))
+    if name != DISTANCE:
         columns[name] = [values.get(row.id) for row in rows]
-    columns |= {
-        "distance": [row.distance for row in rows],
-        "gap": [row.gap for row in rows],
-    }
-    if with_score:
+    columns["distance"] = [row.distance for row in rows]
+    columns["gap"] = [row.gap for row in rows]
+    if any(row.rerank_score is not None for row in view.rows):
         columns["rerank"] = [row.rerank_score for row in rows]
-    columns |= {
-        "layer": [row.layer for row in rows],
-        "confidence": [row.confidence for row in rows],
-        "similarity": [row.similarity for row in rows],
-        "type": [row.type for row in rows],
-    }
+    for name in ("layer", "confidence", "similarity", "type"):
+        columns[name] = [getattr(row, name) for row in rows]
     return pd.DataFrame(columns)
 
 
 def _columns(
-    result: PoolResult, rows: Sequence[ChunkRow], shown: Sequence[ChunkRow], *, two_signs: bool
+    view: View, shown: Sequence[ChunkRow], edited: Mapping[str, list[str]]
 ) -> dict[str, Any]:
-    column = st.column_config
-    dark = theme.is_dark()
+    column, dark = st.column_config, theme.is_dark()
     chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
-    farthest = max((row.distance for row in rows), default=1.0) or 1.0
-    value = column.NumberColumn(
-        format="%.3f", width=176, help="What the cutoff compared. It is the axis of the curve."
-    )
-    return {compared(result, cut_of(result))[0]: value} | {
+    words = {
+        "reason": (330, "What was compared. The tab Chunk shows it in full."),
+        "refers to": (214, "Chunk ids. Hidden chunks are not named."),
+        "layer": (82, "The layer that kept or dropped the chunk."),
+        "confidence": (78, _confidence(view.shown)),
+        "type": (68, None),
+    }
+    figures = {
+        compared(view.shown, cut_of(view.shown))[0]: (176, "What the cutoff compared."),
+        "gap": (50, "Difference from the hit one rank above."),
+        "rerank": (60, "The reranker's score, 0 to 1."),
+        "similarity": (72, "1 − distance / 2 in an l2 collection, 1 − distance otherwise."),
+    }
+    return {
+        **{name: column.TextColumn(width=w, help=about) for name, (w, about) in words.items()},
+        **{
+            name: column.NumberColumn(format="%.3f", width=w, help=about)
+            for name, (w, about) in figures.items()
+        },
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
         "outcome": column.MultiselectColumn(
-            width=94,
-            help="What happened to the chunk.",
-            options=list(chips),
-            color=list(chips.values()),
+            width=94, options=list(chips), color=list(chips.values())
         ),
         "title": column.ButtonColumn(
             width=188,
-            help="Long titles keep what tells them apart. Click to open the chunk.",
+            help="Click to open the chunk.",
             type="tertiary",
             alignment="left",
             key="rows-open",
@@ -182,36 +172,17 @@ def _columns(
             help="2: relevant, 1: partly, 0: not relevant.",
         ),
         "rule": column.MultiselectColumn(
-            width=162 if two_signs else 92,
+            width=162 if any(len(each) > 1 for each in edited.values()) else 92,
             options=list(marks),
             color=list(marks.values()),
             help="draft: not saved. changed: edited since the last export.",
         ),
-        "type": column.TextColumn(width=68),
-        "refers to": column.TextColumn(width=214, help="Chunk ids. Hidden chunks are not named."),
         "distance": column.ProgressColumn(
             format="%.3f",
             min_value=0.0,
-            max_value=float(farthest),
+            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0,
             width=90,
             help="Distance to the question in the collection's space. Lower is closer.",
-        ),
-        "gap": column.NumberColumn(
-            format="%.3f", width=50, help="Difference from the hit one rank above."
-        ),
-        "layer": column.TextColumn(width=82, help="The layer that kept or dropped the chunk."),
-        "reason": column.TextColumn(
-            width=330,
-            help="What was compared. The tab Chunk shows it in full.",
-        ),
-        "similarity": column.NumberColumn(
-            format="%.3f",
-            width=72,
-            help="1 − distance / 2 in an l2 collection, 1 − distance otherwise.",
-        ),
-        "confidence": column.TextColumn(width=78, help=_confidence(result)),
-        "rerank": column.NumberColumn(
-            format="%.3f", width=60, help="The reranker's score, 0 to 1."
         ),
     }
 

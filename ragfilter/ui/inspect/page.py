@@ -21,7 +21,7 @@ from ragfilter.report import trace_text, visible
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, judge_panel
-from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary, view_as
+from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
 from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import elements, frame, html
 from ragfilter.ui.look.prose import literal
@@ -136,7 +136,6 @@ def _open_more(view: View) -> None:
         type="primary",
         on_click=_open_tuning,
         args=(not now.tuning,),
-        help="Strategy and limits of the cut, beside the curve.",
     )
     chunks = numbers.chunks(view.summary.retrieved)
     st.button(
@@ -258,7 +257,6 @@ def _draw_panel(view: View) -> DeltaGenerator:
                 **widget.of("panel-box", name, state.put, "panel"),
             )
         html.heading(name)
-        view_as.draw_note(name, view.user)
         if not view.result.kept:
             empty.nothing_kept(view.result)
         match name:

@@ -35,9 +35,15 @@ SIGNS = {
 
 def draw(view: View, chunk: Chunk) -> None:
     """Draw the totals per depth, then the tree. Chunks that were found can be opened from it."""
-    result, as_operator = view.shown, view.operator
-    known = _known(chunk, view)
-    graph = tree(chunk.id, known, result, as_operator=as_operator)
+    asked, result, resources = view.asked, view.shown, view.resources
+
+    def read() -> Known:
+        collection = resources.bench.collection(asked.collection)
+        return read_neighbours(chunk.id, collection, result.settings, result.user, result.query)
+
+    key = (asked.collection, asked.version, chunk.id)
+    known = resources.shelf(NEIGHBOURS).of(key, read)
+    graph = tree(chunk.id, known, result, as_operator=view.operator)
     if not graph.open_root:
         html.draw(
             '<p class="rf-empty"><b>Not available.</b> An expansion for this user neither brings '
@@ -45,12 +51,9 @@ def draw(view: View, chunk: Chunk) -> None:
         )
         return
     if not graph.nodes:
-        html.draw(
-            '<p class="rf-empty"><b>Nothing to bring in.</b> '
-            + ("An expansion would follow none of its references." if _shut(graph, result)
-               else "This chunk has no references.")
-            + f"</p>{_aside(graph, result)}"
-        )  # fmt: skip
+        why = "An expansion would follow no" if graph.shut else "This chunk has no"
+        html.draw(f'<p class="rf-empty"><b>Nothing to bring in.</b> {why} references.</p>')
+        _aside(graph, result)
         return
     html.draw(_sums(graph, result))
     there = {hit.id for hit in (*result.hits, *result.pool.hits)}
@@ -62,20 +65,7 @@ def draw(view: View, chunk: Chunk) -> None:
             _row(number, node, title, opens=node.id in there)
     if len(graph.nodes) > MAX_SHOWN:
         elements.aside(f"and {numbers.chunks(len(graph.nodes) - MAX_SHOWN)} more")
-    if aside := _aside(graph, result):
-        html.draw(aside)
-
-
-def _known(chunk: Chunk, view: View) -> Known:
-    """The chunks around this one; the store is asked only once."""
-    asked, result, resources = view.asked, view.shown, view.resources
-    key = (asked.collection, asked.version, chunk.id)
-
-    def learn() -> Known:
-        collection = resources.bench.collection(asked.collection)
-        return read_neighbours(chunk.id, collection, result.settings, result.user, result.query)
-
-    return resources.shelf(NEIGHBOURS).of(key, learn)
+    _aside(graph, result)
 
 
 def _sums(graph: ReferenceTree, result: PoolResult) -> str:
@@ -100,7 +90,15 @@ def _row(number: int, node: Node, title: str, *, opens: bool) -> None:
     """Draw one chunk, indented by its depth; a button if it can be opened."""
     # The smallest that reaches it.
     depth = next(depth for depth in DEPTHS if depth >= node.step)
-    about = " · ".join((*_about(node), f"EXPAND_{depth}", node.id))
+    fate = {
+        "kept": "kept",
+        "brought": "brought by the judge",
+        "waits": "found, not judged yet",
+        "dropped": f"found, dropped by {node.by}" if node.by else "found, not kept",
+        "new": "not found by the search",
+    }[node.fate]
+    tokens = "" if node.tokens is None else numbers.tokens(node.tokens)
+    about = " · ".join(filter(None, (tokens, fate, f"EXPAND_{depth}", node.id)))
     with st.container(key=f"ref-s{node.step}-{number}", gap=None):
         if opens:
             st.button(
@@ -109,42 +107,21 @@ def _row(number: int, node: Node, title: str, *, opens: bool) -> None:
                 type="tertiary",
                 on_click=state.open_chunk,
                 args=(node.id,),
-                help=f"Open {literal(node.id)}.",
             )
         else:
             html.draw(
-                f'<p class="rf-ref" title="{html.text(node.id)}">{SIGNS[node.fate]} '
-                f"{html.text(title)} <i>{html.text(about)}</i></p>"
+                f'<p class="rf-ref">{SIGNS[node.fate]} {html.text(title)} '
+                f"<i>{html.text(about)}</i></p>"
             )
 
 
-def _about(node: Node) -> tuple[str, ...]:
-    tokens = () if node.tokens is None else (numbers.tokens(node.tokens),)
-    fate = {
-        "kept": "kept",
-        "brought": "brought by the judge",
-        "waits": "found, not judged yet",
-        "dropped": f"found, dropped by {node.by}" if node.by else "found, not kept",
-        "new": "not found by the search",
-    }[node.fate]
-    return (*tokens, fate)
-
-
-def _shut(graph: ReferenceTree, result: PoolResult) -> list[str]:
-    """The references that an expansion does not follow, in words."""
+def _aside(graph: ReferenceTree, result: PoolResult) -> None:
+    """Draw which references an expansion does not follow, and how many lead back."""
     words = {"hidden": "hidden from the user", "unknown": "unknown to this collection",
              "ruled": "excluded by a rule",
              "beyond": f"beyond {result.settings.judge.max_expansion} chunks"}  # fmt: skip
-    return [f"{graph.shut[why]} {word}" for why, word in words.items() if why in graph.shut]
-
-
-def _aside(graph: ReferenceTree, result: PoolResult) -> str:
-    parts = []
-    shut = _shut(graph, result)
-    if shut:
+    if shut := [f"{graph.shut[why]} {word}" for why, word in words.items() if why in graph.shut]:
         names = f": {', '.join(graph.names)}" if graph.names else ""
-        parts.append(f"Not followed: {', '.join(shut)}{names}.")
+        elements.aside(f"Not followed: {', '.join(shut)}{names}.")
     if graph.again:
-        times = "1 reference leads" if graph.again == 1 else f"{graph.again} references lead"
-        parts.append(f"{times} back to chunks above.")
-    return f'<p class="rf-aside">{html.text(" ".join(parts))}</p>' if parts else ""
+        elements.aside(f"{numbers.counted(graph.again, 'reference')} to chunks above.")

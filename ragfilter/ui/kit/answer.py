@@ -43,8 +43,8 @@ INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the qu
 
 Title = Callable[[AnswerSide], None]
 """Draws the part above the answer of one side."""
-Show = Callable[[str, AnswerSide, AnswerSide, Answer, Resources], object]
-"""Draws the answer to a query from one side, given the other side."""
+Show = Callable[[AnswerSide, AnswerSide, Answer], object]
+"""Draws the answer of one side, given the other side."""
 
 
 def draw(view: View) -> None:
@@ -52,7 +52,13 @@ def draw(view: View) -> None:
     k = view.result.settings.retrieval.k
     sides = answers.sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
-    answers_given = both(view, sides, lambda side: title(side, notes[side.name]), _show)
+
+    def show(side: AnswerSide, other: AnswerSide, answer: Answer) -> None:
+        _cites(side, replace(answer, citations=draw_words(view, side, other, answer)))
+        if side.context.chunks:
+            _cost(answer)
+
+    answers_given = both(view, sides, lambda side: title(side, notes[side.name]), show)
     if answers_given is None:
         return
     plain = of_profile("unfiltered").with_values({"retrieval.k": k})
@@ -71,7 +77,14 @@ def is_awaited() -> bool:
 def draw_both(view: View) -> None:
     """Draw the words of both answers; the panel has what they cite, what they cost, and votes."""
     word = "Answer" if view.resources.bench.chat else "Quotes"
-    both(view, answers.sides(view.mine), partial(_brief_title, word), draw_words, "")
+
+    def brief_title(side: AnswerSide) -> None:
+        n, kept = len(side.context.chunks), side.name == "filtered"
+        passing = f"the {numbers.counted(n, 'passage')} that {'passes' if n == 1 else 'pass'}"
+        words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
+        html.draw(f'<h3 class="rf-side rf-{side.name}">{words}</h3>')
+
+    both(view, answers.sides(view.mine), brief_title, partial(draw_words, view), "")
 
 
 def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> Answered:
@@ -93,9 +106,9 @@ def both(
     missing. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
-    if lacking := answers.lacking(query, sides, resources):
+    if chat is None:
         with st.spinner("Reading the chunks …"):
-            answers.extract(query, lacking, resources)
+            answers.extract(query, sides, resources)
     known = [answers.known(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):
@@ -120,7 +133,7 @@ def both(
                 streamed = _stream(query, side, resources)
                 waited = streamed if streamed is not None and streamed.failed == "timeout" else None
             elif answer is not None:
-                show(query, side, other, answer, resources)
+                show(side, other, answer)
             else:
                 html.draw('<p class="rf-empty">Not answered yet for these chunks.</p>')
     if asking:
@@ -147,28 +160,19 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
                 "Stop",
                 key="stop",
                 icon=":material/stop:",
-                help="Stop, and keep what has arrived so far.",
             )
             return
-        if model and missing:
-            calls = "two calls, one for each context" if missing > 1 else "one call"
+        if model:
             st.button(
-                f"Answer with {prose.literal(model)}",
-                key="answer",
-                type="primary",
-                on_click=_ask,
-                args=(False,),
-                help=f"Makes {calls}.",
-            )
-        if model and missing < 2:
-            st.button(
-                "Ask again",
-                key="answer-again",
-                icon=":material/refresh:",
-                on_click=_ask,
-                args=(True,),
-                help=f"{'One answer is' if missing else 'These answers are'} cached. Asking "
-                "again makes two calls.",
+                f"Answer with {prose.literal(model)}" if missing else "Ask again",
+                key="answer" if missing else "answer-again",
+                type="primary" if missing else "secondary",
+                icon=None if missing else ":material/refresh:",
+                on_click=state.put,
+                args=("missing" if missing else "all", "answering"),
+                help="One call for each context whose answer is missing."
+                if missing
+                else "These answers are cached. Asking again makes two calls.",
             )
 
 
@@ -189,13 +193,6 @@ def title(side: AnswerSide, note: str = "") -> None:
     )
 
 
-def _brief_title(word: str, side: AnswerSide) -> None:
-    n, kept = len(side.context.chunks), side.name == "filtered"
-    passing = f"the {numbers.counted(n, 'passage')} that {'passes' if n == 1 else 'pass'}"
-    words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
-    html.draw(f'<h3 class="rf-side rf-{side.name}">{words}</h3>')
-
-
 def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     """Draw the answer as it arrives; until the first piece, show how long it has taken."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
@@ -213,20 +210,10 @@ def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None
     return answers.known(query, side, resources)
 
 
-def _show(
-    query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
-) -> None:
-    """Draw the answer with its citations and costs."""
-    _cites(side, replace(answer, citations=draw_words(query, side, other, answer, resources)))
-    if side.context.chunks:
-        _cost(answer)
-
-
-def draw_words(
-    query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
-) -> tuple[int, ...]:
+def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -> tuple[int, ...]:
     """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
     of the cited chunks."""
+    query, resources = view.asked.query, view.resources
     lacking = answer.failed and answers.EARLIER not in answer.error
     quoted = answers.instead(query, side, resources) if lacking else None
     adds: tuple[int, ...] = ()
@@ -240,8 +227,10 @@ def draw_words(
             draw_pieces(shown, side, other, added=new)
             if len(answer.text) > SHOWN_CHARS:
                 elements.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
-        if answer.error:
-            _failure(answer)
+        if answer.error == UNFINISHED:
+            elements.aside("Stopped before the end.")
+        elif answer.error:
+            html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
         if quoted is not None:
             elements.aside(INSTEAD)
             _doubt(quoted)
@@ -253,13 +242,6 @@ def draw_words(
 def _doubt(answer: Answer) -> None:
     if answer.doubt:
         html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
-
-
-def _failure(answer: Answer) -> None:
-    if answer.error == UNFINISHED:
-        elements.aside("Stopped before the end.")
-        return
-    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
 
 
 def _cites(side: AnswerSide, answer: Answer) -> None:
@@ -275,7 +257,6 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
                     type="tertiary",
                     on_click=state.open_chunk,
                     args=(hit.id,),
-                    help=f"Open {prose.literal(hit.id)}.",
                 )
     if answer.unknown_citations:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
@@ -295,11 +276,6 @@ def _cost(answer: Answer) -> None:
     if answer.cost is not None:
         parts.append(f"cost {numbers.money(answer.cost, answer.currency)}")
     html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')
-
-
-def _ask(again: bool) -> None:
-    """Ask for the missing answers; with `again`, also for those that are cached."""
-    state.session().answering = "all" if again else "missing"
 
 
 _CITED = re.compile(r"((?:\[\d+\])+)$")
@@ -366,30 +342,25 @@ def draw_votes(
                     type="primary" if choice == mine else "secondary",
                     on_click=_vote,
                     args=(collection, query, left, right, choice),
-                    help="Your vote on these two answers, stored with the labels. Click another "
-                    "button to change it.",
                 )
         html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
 
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: tuple[str, str]) -> str:
-    if not here.total() and not settings.total():
-        return "No votes on these answers yet."
-    words = f"This pair: {_tally(here, names)}." if here.total() else "No votes on this pair yet."
-    if settings.total() > here.total():
-        words += f" These settings over all questions: {_tally(settings, names)}."
-    return words
-
-
-def _tally(tally: Counter[Choice], names: tuple[str, str]) -> str:
-    words: dict[Choice, str] = {
+    """The tally of this pair, and that of its settings over all questions."""
+    verdicts: dict[Choice, str] = {
         "first": f"for {names[0]}", "second": f"for {names[1]}",
         "both": "both fine", "neither": "both poor",
     }  # fmt: skip
-    words_of = ", ".join(
-        f"{tally[choice]} {word}" for choice, word in words.items() if tally[choice]
-    )
-    return f"{numbers.counted(tally.total(), 'vote')}, {words_of}"
+
+    def tally(of: Counter[Choice]) -> str:
+        each = [f"{of[choice]} {verdict}" for choice, verdict in verdicts.items() if of[choice]]
+        return ", ".join([numbers.counted(of.total(), "vote"), *each])
+
+    words = f"This pair: {tally(here)}." if here.total() else "No votes on this pair yet."
+    if settings.total() > here.total():
+        words += f" These settings over all questions: {tally(settings)}."
+    return words
 
 
 @state.tell_errors()

@@ -77,7 +77,6 @@ def _no_collection(resources: Resources) -> bool:
         "pages/collections.py",
         label="Or add your own files",
         icon=":material/upload_file:",
-        help="Markdown, text, PDF, CSV, JSONL or OpenAPI, on the Collections page.",
     )
     return False
 
@@ -167,7 +166,6 @@ def nothing_kept(result: PoolResult) -> None:
         type="primary",
         on_click=state.change,
         args=(values,),
-        help="Changes this setting. Reset goes back to the profile.",
     )
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
@@ -93,14 +93,9 @@ def _box(*, ready: bool) -> None:
                 "Ask",
                 key="ask-button",
                 type="primary",
-                on_click=_submit,
+                on_click=lambda: state.ask(widget.entered("question")),
                 disabled=not ready,
-                help="Queries the store once. Everything else is replayed from the result.",
             )
-
-
-def _submit() -> None:
-    state.ask(widget.entered("question"))
 
 
 def draw_present_button() -> None:
@@ -114,9 +109,6 @@ def draw_present_button() -> None:
             icon=":material/close:" if on else ":material/present_to_all:",
             type="tertiary",
             on_click=_flip_present,
-            help="Go back to the tables and settings."
-            if on
-            else "Present this result to an audience: large type, plain words, no settings.",
         )
 
 
@@ -129,18 +121,19 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
     """Example questions of a collection by their short names. Its titles are read once."""
     shelf = resources.shelf(EXAMPLES)
     if collection in WANTED:
-        return shelf.of(collection, lambda: _of_demo(collection))
+        # Imported here, because only one of them is needed.
+        every = import_module(f"ragfilter.ingest.{collection}").queries
+        return shelf.of(
+            collection,
+            lambda: (
+                {label: every()[i] for i, label in WANTED[collection].items()}
+                | (SECRETS if collection == "demo" else {})
+            ),
+        )
     with suppress(RagfilterError):
-        if labelled := [*chosen.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
+        if labelled := [*measuring.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
             return {_short(question): question for question in labelled}
     return shelf.of(collection, lambda: _titles(collection, resources))
-
-
-def _of_demo(collection: str) -> dict[str, str]:
-    # Imported here, because only one of them is needed.
-    every = import_module(f"ragfilter.ingest.{collection}").queries()
-    labelled = {label: every[i] for i, label in WANTED[collection].items()}
-    return labelled | (SECRETS if collection == "demo" else {})
 
 
 def _short(question: str) -> str:

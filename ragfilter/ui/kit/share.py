@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -66,17 +65,17 @@ def report_name(query: str) -> str:
 def draw_report(view: View, key: str) -> None:
     """The button that downloads the report of the current question."""
     # A report is made outside of the run, without its session.
-    report = partial(_report, view, str(state.session().profile), state.profile_label())
+    profile, called = state.session().profile, state.profile_label()
+
+    def report() -> str:
+        from ragfilter.publish import reports
+        from ragfilter.ui.session import answers
+
+        filtered, plain = answers.sides(view.mine)
+        names = {"without the filter": plain, "with the filter": filtered}
+        return reports.of_query(view.mine, profile, called=called, **_contents(view, names))
+
     report_button(report, report_name(view.asked.query), key=key)
-
-
-def _report(view: View, profile: str, called: str) -> str:
-    from ragfilter.publish import reports
-    from ragfilter.ui.session import answers
-
-    filtered, plain = answers.sides(view.mine)
-    names = {"without the filter": plain, "with the filter": filtered}
-    return reports.of_query(view.mine, profile, called=called, **_contents(view, names))
 
 
 def report_of_two(

@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.basics.text_files import TextFiles
+from ragfilter.basics.files import TextFiles
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
@@ -32,11 +32,8 @@ from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, collection_label, sign
 
 ORDER_HELP = (
-    "Each layer works on what the one above lets through. Clearance comes first so that nothing "
-    "hidden reaches a model. Rules come before distances so that chunks which the question rules "
-    "out do not shape the curve. Expensive layers come later, when fewer chunks are left: free "
-    "layers replay in milliseconds, a local model takes tenths of a second per question, and an "
-    "LLM takes seconds and tokens and is asked only by its button."
+    "Each layer works on what the one above lets through: what is hidden goes first, then what "
+    "rules and distances decide for free, and last what costs time and money."
 )
 COST_HELP: dict[Cost, str] = {
     "free": "Free: decided in milliseconds, without the store or a model.",
@@ -110,9 +107,7 @@ def draw_setting(
                 type="tertiary",
                 on_click=state.change,
                 args=({info.path: before},),
-                help="Back to the value of the environment variable."
-                if variable
-                else "Back to the profile's value.",
+                help="Back to this value.",
             )
 
 
@@ -198,29 +193,18 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     reset. A page that draws these itself passes `steps=False` or `reset=False`."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
-    names = list(labels)
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile
-        shown = chosen if chosen in names else None
         called, _, date = state.settings_label().partition(" (")
-        st.selectbox(
-            "Collection",
-            names,
-            names.index(chosen) if shown else None,
-            format_func=lambda name: labels.get(name, name),
-            placeholder="none yet",
-            disabled=not names,
-            **widget.of("collection-box", shown, _choose_collection, labels=labels),
-        )
+        widget.select(
+            "Collection", labels, chosen if chosen in labels else None, "collection-box",
+            _choose_collection, placeholder="none yet", disabled=not labels,
+        )  # fmt: skip
         with st.container(key="profile", gap=None):
-            st.selectbox(
-                "Profile",
-                list(profiles.PROFILES),
-                list(profiles.PROFILES).index(profile),
-                filter_mode=None,
-                format_func=lambda name: called if name == profile else name,
-                **widget.of("profile-box", profile, state.choose_profile, labels=called),
+            offered = {name: name for name in profiles.PROFILES} | {profile: called}
+            widget.select(
+                "Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None
             )
             if date:
                 html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')
@@ -233,15 +217,11 @@ def _steps(*, reset: bool) -> None:
     session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
-            st.button(
-                "Undo", key="undo", on_click=state.undo, shortcut="Ctrl+Z", type="tertiary",
-                help="Undo the last change to a setting or the profile (Ctrl+Z).",
-            )  # fmt: skip
+            st.button("Undo", key="undo", on_click=state.undo, shortcut="Ctrl+Z", type="tertiary")
         if session.future:
             st.button(
-                "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary",
-                help="Redo the change you undid (Ctrl+Shift+Z).",
-            )  # fmt: skip
+                "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary"
+            )
         if reset:
             draw_reset("Reset")
 

@@ -25,7 +25,8 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 def draw(view: View, story: Story) -> None:
     """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
-    sentence = headline(story, _prices(view))
+    prices = view.resources.prices
+    sentence = headline(story, (prices.prompt, prices.currency) if prices else ())
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     doubts = [
         f"{numbers.chunks(hidden)} hidden from the user." if hidden else "",
@@ -48,23 +49,27 @@ def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
     return words
 
 
-def _prices(view: View) -> tuple[float, str] | tuple[()]:
-    prices = view.resources.prices
-    return (prices.prompt, prices.currency) if prices else ()
-
-
 def draw_strip(view: View) -> None:
     """Draw how many chunks are kept and why, and what every layer let through."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
-    facts = [
-        f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
-        f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>",
-        _status(result) if result.message else _fact(*why(result)),
-        _context(summary),
-    ]
+    label, value = why(result)
+    decided = f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
+    if result.message:
+        word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
+        decided = (
+            f'<div class="rf-fact rf-status"><span>{word}</span>'
+            f"<p>{html.text(result.message)}</p></div>"
+        )
+    unfiltered = first(summary.unfiltered, summary.left_out)
+    plain = f"{numbers.count(summary.tokens_unfiltered)} ({unfiltered})"
     html.draw(
-        f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
+        f'<section class="rf-strip" aria-label="Result">'
+        f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
+        f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>"
+        f"{decided}"
+        f'<div class="rf-fact"><span>Context; plain search {plain}</span>'
+        f"<b>{numbers.tokens(summary.tokens)}</b></div>"
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
 
@@ -124,10 +129,6 @@ def _judged(result: PoolResult) -> tuple[str, str]:
     return "LLM judge", f"kept {stats.kept} of {stats.original}{more}"
 
 
-def _fact(label: str, value: str) -> str:
-    return f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
-
-
 def _funnel(result: PoolResult, summary: Summary) -> str:
     """What was retrieved, and what every layer that is on let through."""
     ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
@@ -150,26 +151,4 @@ def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float
         f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {html.text(title)}</span>'
         f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{numbers.ms(ms)}</em></span>'
         f'<span class="rf-bar"><i style="width:{share:.1f}%;background:{colour}"></i></span></li>'
-    )
-
-
-def _context(summary: Summary) -> str:
-    unfiltered = first(summary.unfiltered, summary.left_out)
-    about = (
-        "Estimated tokens in the kept chunks. The prompt of a plain search "
-        f"({unfiltered}, by Unfiltered k) has {numbers.tokens(summary.tokens_unfiltered)}."
-    )
-    return (
-        f'<div class="rf-fact" title="{about}">'
-        f"<span>Context; plain search {numbers.count(summary.tokens_unfiltered)} "
-        f"({unfiltered})</span><b>{numbers.tokens(summary.tokens)}</b></div>"
-    )
-
-
-def _status(result: PoolResult) -> str:
-    """Why nothing is left, or what is wrong with the result."""
-    word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
-    return (
-        f'<div class="rf-fact rf-status"><span>{html.text(word)}</span>'
-        f'<p title="{html.text(result.message)}">{html.text(result.message)}</p></div>'
     )

@@ -14,7 +14,6 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -22,10 +21,6 @@ from ragfilter.ui.session.resources import Resources, open_resources
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MAX_LEVEL = 5
-AS_USER = "Hidden chunks are left out as if they did not exist."
-AS_OPERATOR = "You see everything. Prompts, answers and exports keep to the user's view."
-SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
-"""Panels whose content is always made as the user, even if an operator looks."""
 
 
 def draw_chip() -> None:
@@ -44,7 +39,9 @@ def draw_chip() -> None:
             "Clearance",
             on,
             help="Hides what this user may not see. No profile, file or link switches it off.",
-            **widget.of("set-clearance-enabled", on, _switch),
+            **widget.of(
+                "set-clearance-enabled", on, lambda on: state.change({state.CLEARANCE: on})
+            ),
         )
 
 
@@ -57,9 +54,8 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         default=chosen,
         required=True,
         label_visibility="collapsed",
-        **widget.of("view-as", chosen, _choose),
+        **widget.of("view-as", chosen, lambda view: state.put(view == OPERATOR, "operator")),
     )
-    html.draw(f'<p class="rf-line">{AS_OPERATOR if session.operator else AS_USER}</p>')
     choose_user("seen-as", users)
     st.slider(
         "Level",
@@ -82,8 +78,6 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         "any other.",
         **widget.of(DEPARTMENTS, names, _set_departments),
     )
-    if not session.operator and (note := hidden_note(groups_here, user)):
-        html.draw(f'<p class="rf-line">{html.text(note)}</p>')
 
 
 def seen_as(users: Mapping[str, User]) -> str:
@@ -97,10 +91,6 @@ def seen_as(users: Mapping[str, User]) -> str:
     return named or " · ".join((f"level {user.level}", *user.departments))
 
 
-def _switch(on: bool) -> None:
-    state.change({state.CLEARANCE: on})
-
-
 def _set_level(level: int) -> None:
     state.session().user = User(level, state.session().user.departments)
 
@@ -108,23 +98,6 @@ def _set_level(level: int) -> None:
 def _set_departments(names: list[str]) -> None:
     departments = link.departments(",".join(names))
     state.session().user = User(state.session().user.level, departments)
-
-
-def draw_note(panel: str, user: User) -> None:
-    """Tell an operator that this panel shows the user's view."""
-    if not user.unrestricted and state.session().operator and panel in SENT_AS_USER:
-        html.draw(f'<p class="rf-aside">Made as the user: {html.text(user_label(user))}.</p>')
-
-
-def user_label(user: User) -> str:
-    """``level 1, department referee``."""
-    names = " and ".join(user.departments)
-    department = f"department {names}" if names else "no department"
-    return f"level {user.level}, {department}"
-
-
-def _choose(view: str) -> None:
-    state.session().operator = view == OPERATOR
 
 
 GUEST, ALL = "Guest", "All departments"
@@ -157,15 +130,6 @@ class Groups:
         everything = {ALL: User(self.level, names)} if self.level or names else {}
         return {GUEST: User(), **each, **everything}
 
-    def lacking(self, user: User) -> str:
-        """What the user would need to see everything; empty if they already do."""
-        missing = [name for name in self.departments if name not in user.departments]
-        parts = [f"level {self.level}"] if self.level > user.level else []
-        if missing:
-            word = "department" if len(missing) == 1 else "departments"
-            parts.append(f"membership of the {word} {' and '.join(missing)}")
-        return " and ".join(parts)
-
 
 def groups(resources: Resources) -> Groups:
     """The levels and departments of the chosen collection; none if it is too large to read."""
@@ -192,22 +156,12 @@ def offered_users(groups_here: Groups) -> Mapping[str, User]:
 def choose_user(name: str, users: Mapping[str, User]) -> None:
     """Choose one of the users, in the widget called `name`."""
     now = next((each for each, user in users.items() if user == state.session().user), None)
-    st.selectbox(
-        "Seen as",
-        list(users),
-        None if now is None else list(users).index(now),
-        placeholder="someone else",
-        filter_mode=None,
-        **widget.of(name, now, _become, users),
-    )
+    widget.select(
+        "Seen as", {each: each for each in users}, now, name, _become, users,
+        placeholder="someone else", filter_mode=None,
+    )  # fmt: skip
 
 
 def _become(name: str | None, users: Mapping[str, User]) -> None:
     if name is not None:
         state.session().user = users[name]
-
-
-def hidden_note(groups_here: Groups, user: User) -> str:
-    """One sentence on what the collection holds that the user may not see; empty if nothing."""
-    lacking = groups_here.lacking(user)
-    return f"Seeing everything here requires {lacking}." if lacking else ""

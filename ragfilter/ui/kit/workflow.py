@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.origin import origin
-from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
@@ -34,9 +34,9 @@ class PathStep(NamedTuple):
     locked: str = ""
 
     @property
-    def labels(self) -> bool:
-        """Whether it is the step in which questions are labelled."""
-        return self.name.startswith("Label")
+    def signed(self) -> str:
+        """Its name, with a sign if it is done."""
+        return f"✓ {self.name}" if self.done and "included" not in self.name else self.name
 
 
 def steps(
@@ -76,31 +76,36 @@ def draw(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
     with place:
         for n, step in enumerate(path):
             if step.locked or n == here:
-                _draw(step, here=n == here, following=n == following)
+                current = ' aria-current="step"' if n == here else ""
+                words = f"Now: {step.name}" if n == here == following else step.signed
+                html.draw(
+                    f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>',
+                    width="content",
+                )
             elif st.button(
-                f"Next: {step.name}" if n == following else _signed(step),
+                f"Next: {step.name}" if n == following else step.signed,
                 key="path-next" if n == following else f"path-{step.name.split(':')[0]}",
                 type="tertiary",
             ):
                 pressed = step
     if pressed is not None:
-        state.session().labelling = pressed.labels
+        state.session().labelling = pressed.name.startswith("Label")
         st.switch_page(f"pages/{pressed.page}.py")
 
 
 def at(path: list[PathStep], following: int, page: str) -> int | None:
     """The step that is done on this page, if there is one: the `following` one, if it is. Labels
     are given in a window of their own."""
-    mine = [n for n, step in enumerate(path) if step.page == page and not step.labels]
+    mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
     return following if following in mine else next(iter(mine), None)
 
 
 def _steps(visit: Visit) -> list[PathStep]:
     name = state.session().collection
     known = st.session_state.setdefault(MEASURED, set())
-    if name not in known and chosen.saved_runs(visit):
+    if name not in known and measuring.saved_runs(visit):
         known.add(name)
-    labelled = len(chosen.labelled_questions(visit.resources, name))
+    labelled = len(measuring.labelled_questions(visit.resources, name))
     return steps(
         asked=state.session().asked is not None or bool(labelled),
         labelled=labelled,
@@ -108,18 +113,4 @@ def _steps(visit: Visit) -> list[PathStep]:
         measured=name in known,
         tuned=origin(visit.settings) is not None,
         guarded=st.session_state.get(GUARDED) == name,
-    )
-
-
-def _signed(step: PathStep) -> str:
-    return f"✓ {step.name}" if step.done and "included" not in step.name else step.name
-
-
-def _draw(step: PathStep, *, here: bool, following: bool) -> None:
-    """Draw a step that is locked, or the one of this page."""
-    current = ' aria-current="step"' if here else ""
-    words = f"Now: {step.name}" if here and following else _signed(step)
-    html.draw(
-        f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>',
-        width="content",
     )

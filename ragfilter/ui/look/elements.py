@@ -6,7 +6,7 @@ For our own text, in which `code` is between backticks. Text from outside is sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
 import streamlit as st
@@ -56,13 +56,12 @@ def choice(
     *,
     key: str,
     default: str,
-    on_change: Callable[[], None] | None = None,
 ) -> str:
     """Draw a choice that is kept as long as the session, and `about` at a question mark beside it.
     Returns what is chosen."""
     chosen = st.segmented_control(
         label, list(options), key=key, default=default, required=True, persist_state="session",
-        label_visibility="collapsed", on_change=on_change,
+        label_visibility="collapsed",
     )  # fmt: skip
     if about:
         hint(about)

@@ -15,16 +15,6 @@ CLEAR = "rgba(0,0,0,0)"
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
-def annotation(
-    x: float, y: float, text: str, colour: str, size: int = 12, **more: Any
-) -> dict[str, Any]:
-    """A text on a plot, above its point unless `more`, in Plotly's words, says otherwise."""
-    return {
-        "x": x, "y": y, "xref": "x", "yref": "y", "text": text, "showarrow": False,
-        "yanchor": "bottom", "font": {"size": size, "color": colour}, **more,
-    }  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Ink:
     """The colours of plots in one theme; `band` is translucent."""
@@ -50,9 +40,9 @@ class Ink:
             band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
         )
 
-    def layout(self, size: int = 13, *, align: str = "left") -> dict[str, Any]:
-        """The layout of a plot with type of this size; `align` aligns the lines of a hint."""
-        font = {"family": FONT, "size": size, "color": self.text}
+    def layout(self, *, align: str = "left") -> dict[str, Any]:
+        """The layout of a plot; `align` aligns the lines of a hint."""
+        font = {"family": FONT, "size": 13, "color": self.text}
         hint = {"bgcolor": self.surface, "bordercolor": self.line, "align": align, "font": font}
         return {
             "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint,

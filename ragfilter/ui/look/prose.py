@@ -54,18 +54,9 @@ def quiet(markdown: str) -> str:
 
 def message(text: str) -> str:
     """Our own message: shown literally, except for `code` between backticks."""
-    return _marked(_CODE, "`", text)
-
-
-def quoted(text: str) -> str:
-    """Sentences of chunks, shown literally, with the citations in bold."""
-    return "\n".join(_marked(_CITED, "**", line) for line in text.split("\n"))
-
-
-def _marked(pattern: re.Pattern[str], mark: str, text: str) -> str:
-    # Every second piece is one that was found.
-    pieces = enumerate(pattern.split(text))
-    return "".join(f"{mark}{p}{mark}" if i % 2 else literal(p) for i, p in pieces)
+    # Every second piece is code.
+    pieces = enumerate(_CODE.split(text))
+    return "".join(f"`{piece}`" if i % 2 else literal(piece) for i, piece in pieces)
 
 
 def written(text: str) -> str:

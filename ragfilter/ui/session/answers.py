@@ -57,10 +57,8 @@ def known(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     key = _key(query, side, resources)
     answer = resources.answers.get(key)
     chat = resources.bench.chat
-    if answer is None and chat is not None:
-        answer = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
-        if answer is not None:
-            resources.answers.put(key, answer)
+    if answer is None and (stored := _stored(query, side, resources)) is not None:
+        answer = resources.answers.put(key, stored)
     if answer is None and (chat is None or not side.context.chunks):
         extracted = _extract(query, side.context, resources, only_known=True)
         if not extracted.error:
@@ -81,7 +79,7 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
-    key, earlier = _key(query, side, resources), known(query, side, resources)
+    key, earlier = _key(query, side, resources), _stored(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:
         while not job.wait(TICK_S):
@@ -98,21 +96,27 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
 
 
 def _with_earlier(answer: Answer, earlier: Answer | None) -> Answer:
-    """The complete answer from before in place of one that failed, with the error; what has arrived
-    until somebody stopped it stays."""
+    """The earlier answer in place of one that failed, with the error; what has arrived until
+    somebody stopped it stays."""
     stopped = answer.error == UNFINISHED and answer.text
     if earlier is None or not answer.error or stopped:
         return answer
-    if earlier.error and EARLIER not in earlier.error:
-        return answer
     return replace(earlier, error=f"{answer.error} {EARLIER}", failed=answer.failed)
+
+
+def _stored(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
+    """The last answer that an LLM completed for this context."""
+    chat = resources.bench.chat
+    if chat is None:
+        return None
+    return resources.bench.answers.get(query, side.context, chat.name, resources.prices)
 
 
 def skip(query: str, side: AnswerSide, before: Answer, resources: Resources) -> None:
     """Record that this answer was not requested, because the endpoint already timed out on the
     other."""
     skipped = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
-    skipped = _with_earlier(skipped, known(query, side, resources))
+    skipped = _with_earlier(skipped, _stored(query, side, resources))
     if EARLIER not in skipped.error:
         _extracted(query, side, resources, EXTRACTIVE)
     resources.answers.put(_key(query, side, resources), skipped)
@@ -131,33 +135,22 @@ def added(
     if resources.bench.chat is not None:
         return ()
     key = _key(query, side, resources), _key(query, other, resources)
-    quotes = resources.shelf(ADDED).get(key)
-    if quotes is None:
-        try:
-            quotes = compare.added(
-                query, side.context, other.context, resources.embedder(only_known=True)
-            )
-        except ModelError:
-            return ()
-        resources.shelf(ADDED).put(key, quotes)
-    return quotes
-
-
-def lacking(
-    query: str, pair: tuple[AnswerSide, AnswerSide], resources: Resources
-) -> list[AnswerSide]:
-    """The sides whose extractive answer must be made; empty if an LLM answers, when asked to."""
-    if resources.bench.chat is not None:
-        return []
-    answers = ((side, known(query, side, resources)) for side in pair)
-    return [side for side, answer in answers if answer is None or answer.error]
+    embedder = resources.embedder(only_known=True)
+    try:
+        return resources.shelf(ADDED).of(
+            key, lambda: compare.added(query, side.context, other.context, embedder)
+        )
+    except ModelError:
+        return ()
 
 
 def extract(query: str, sides: Sequence[AnswerSide], resources: Resources) -> None:
-    """Make the extractive answers: once for all runs that wait for the same, and only while one
-    does. Never raises: a failure is shown in place of the answer."""
+    """Make the extractive answers that are lacking: once for all runs that wait for the same, and
+    only while one does. Never raises: a failure is shown in place of the answer."""
     for side in sides:
-        _extracted(query, side, resources)
+        answer = known(query, side, resources)
+        if answer is None or answer.error:
+            _extracted(query, side, resources)
 
 
 def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:

@@ -47,7 +47,7 @@ NAMES = (
     QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *LOOKS, *SIDES,
     QUERY_SET,
 )  # fmt: skip
-ORIGIN, OPERATOR = "the link", "operator"
+OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,32 +116,20 @@ def _take(
     profile: str, changes: dict[str, Any], wanted: dict[str, str]
 ) -> tuple[dict[str, Any], list[str]]:
     """`changes` with the wanted values that can be used, and errors for the others."""
-    errors: list[str] = []
-    good: dict[str, str] = {}
-    for path, value in wanted.items():
-        error = _fault(profile, {path: value})
-        section = path.partition(".")[0]
-        # An error about the whole section may be fixed by another value of the link; see below.
-        if error is None or error.message.startswith(f"{section}: "):
-            good[path] = value
-        else:
-            errors.append(str(error))
-    while (error := _fault(profile, {**changes, **good})) is not None:
-        section = error.message.partition(":")[0]
-        errors.append(str(error))
-        rest = {p: v for p, v in good.items() if not p.startswith(f"{section}.")}
-        if len(rest) == len(good):
-            return changes, errors
-        good = rest
-    return {**changes, **good}, errors
-
-
-def _fault(profile: str, values: Mapping[str, Any]) -> SettingsError | None:
-    try:
-        of_profile(profile, Given(ORIGIN, values))
-    except SettingsError as error:
-        return error
-    return None
+    left = wanted
+    while True:
+        errors: dict[str, str] = {}
+        for path, value in left.items():
+            try:
+                of_profile(profile, Given("the link", {**changes, path: value}))
+            except SettingsError as error:
+                errors[path] = str(error)
+            else:
+                changes = {**changes, path: value}
+        # What one value excludes, a later one may allow: a minimum above the profile's maximum.
+        if len(errors) == len(left):
+            return changes, list(errors.values())
+        left = {path: left[path] for path in errors}
 
 
 def write(
@@ -179,34 +167,38 @@ def _text(value: Any) -> str:
 
 def open_session() -> None:
     """Fill a new session from the address bar, or return to it if the user went back or forward.
+    Undo then returns to the state before.
 
     Raises SettingsError if the environment holds an invalid setting.
     """
     if KEY not in st.session_state:
         link = read(st.query_params.to_dict())
-        st.session_state[KEY] = Session(
-            profile=link.profile,
-            changes=state.without_clearance(link.changes),
-            query=link.query,
-            collection=link.collection,
-            pending=bool(link.query),
-            unscored=link.unscored,
-            ignored=list(link.refused),
+        session = st.session_state[KEY] = Session(
+            link.profile,
+            state.without_clearance(link.changes),
             operator=link.look.get(VIEW) == OPERATOR,
-            user=link.user,
-            opened=dict(link.look),
-            present=link.present,
-            tuning="tuning" in link.parts,
-            evidence="evidence" in link.parts,
-            recorded="recorded" in link.parts,
-            labelling="labelling" in link.parts,
-            compared=dict(link.compared),
         )
+        _fill(session, link)
         st.session_state.filter = link.look.get(FILTER, "")
         rule = link.look.get(RULE)
         st.session_state["filter-rule"] = rule if rule in WORDS else None
     elif _went_back():
-        _reopen()
+        link, session = read(st.query_params.to_dict()), state.session()
+        state.take(link.profile, link.changes)
+        _fill(session, link)
+        if not link.query:
+            session.asked = None
+
+
+def _fill(session: Session, link: OpenedLink) -> None:
+    session.query, session.pending, session.unscored = link.query, bool(link.query), link.unscored
+    session.collection = link.collection or session.collection
+    session.user, session.present = link.user, link.present
+    for name in PARTS:
+        setattr(session, name, name in link.parts)
+    session.compared = dict(link.compared) or session.compared
+    session.opened = {PART: "", **link.look}
+    session.ignored += link.refused
 
 
 def _went_back() -> bool:
@@ -215,22 +207,6 @@ def _went_back() -> bool:
     context = get_script_run_ctx()
     moved = context is not None and context.is_history_navigation
     return moved and st.query_params.to_dict() != state.session().shared
-
-
-def _reopen() -> None:
-    """Restore the state in the address bar. Undo returns to the state before."""
-    link, session = read(st.query_params.to_dict()), state.session()
-    state.restore(link.profile, link.changes)
-    session.query, session.pending, session.unscored = link.query, bool(link.query), link.unscored
-    session.collection = link.collection or session.collection
-    session.user, session.present = link.user, link.present
-    session.tuning, session.evidence = "tuning" in link.parts, "evidence" in link.parts
-    session.labelling, session.recorded = "labelling" in link.parts, "recorded" in link.parts
-    session.compared = dict(link.compared) or session.compared
-    session.opened = {PART: "", **link.look}
-    session.ignored += link.refused
-    if not link.query:
-        session.asked = None
 
 
 def restore_view() -> None:

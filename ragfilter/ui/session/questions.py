@@ -60,7 +60,8 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     session, user = state.session(), state.user()
     # Always present: if it came and went, the browser would redraw everything below it.
     place = st.empty()
-    question = _question(session)
+    again = session.pending == "again" and session.asked is not None
+    question = session.asked.query if again and session.asked else session.query.strip()
     if session.pending and question:
         abandon(resources)
         with _waiting(place, "Searching …"):
@@ -78,7 +79,11 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
                 asked, pool, settings, user, resources, score=scored, replay=replay
             )
         if session.pending != "example":
-            _record(asked, resources)
+            # Into the collection's history, for evaluations.
+            try:
+                resources.bench.labels.remember(asked.collection, asked.query)
+            except RagfilterError as error:
+                log.warning("the question is not kept: %s", error)
         _remember(asked, session)
         link.restore_view()
         return pool
@@ -114,19 +119,25 @@ def follow_edit(collection: str, before: str, resources: Resources) -> None:
     """Update the current question after an edit of rules in `collection`, which had the version
     `before`. The question is asked again only if that needs a search. Raises RagfilterError."""
     session, settings, user = state.session(), state.settings(), state.user()
-    if session.asked is None:
+    asked = session.asked
+    if asked is None:
         return
-    now = None
-    if session.asked.collection == collection and not session.pending:
-        now = after_edit(session.asked, before, settings, user, resources)
-    if now is None:
-        state.renew()
-        return
-    # A call in progress started with the old rules.
-    abandon(resources)
-    session.asked = now
-    pool = pool_of(now, settings, resources)
-    session.complete_next = bool(session.replays.of(pool, settings, user).needs)
+    if asked.collection == collection and not session.pending:
+        only = bool(asked.reach.recorded)
+        now = ask_now(asked.query, collection, settings, user, resources, recorded=only)
+        pool = resources.pools.get(asked)
+        chunks = resources.bench.collection(collection).catalogue()
+        if pool is not None and chunks is not None and (asked.version, asked.reach) == (
+            before, now.reach
+        ):  # fmt: skip
+            pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
+            if pool is not None:
+                # A call in progress started with the old rules.
+                abandon(resources)
+                session.asked, pool = now, keep_pool(now, pool, resources)
+                session.complete_next = bool(session.replays.of(pool, settings, user).needs)
+                return
+    state.renew()
 
 
 def _fulfil(
@@ -171,7 +182,6 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
                 key="stop-search",
                 icon=":material/stop:",
                 on_click=_stop,
-                help="Cancel. The previous result stays.",
             )
             with st.spinner(word, show_time=True):
                 yield
@@ -186,21 +196,6 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
 def _stop() -> None:
     state.session().pending = False
     abandon(open_resources())
-
-
-def _question(session: Session) -> str:
-    """The question to ask: the one submitted last or, after an edit, the current question."""
-    if session.pending == "again" and session.asked is not None:
-        return session.asked.query
-    return session.query.strip()
-
-
-def _record(asked: state.AskedQuestion, resources: Resources) -> None:
-    """Add the question to the collection's history, for evaluations. A failure is only logged."""
-    try:
-        resources.bench.labels.remember(asked.collection, asked.query)
-    except RagfilterError as error:
-        log.warning("the question is not kept: %s", error)
 
 
 def _remember(asked: state.AskedQuestion, session: Session) -> None:
@@ -268,26 +263,6 @@ def keep_pool(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
     with pools.lock:
         before = pools.get(asked)
         return pools.put(asked, pool if before is None else join_pools(pool, before))
-
-
-def after_edit(
-    asked: AskedQuestion, before: str, settings: Settings, user: User, resources: Resources
-) -> AskedQuestion | None:
-    """The question after an edit of rules in its collection, which had the version `before`, with
-    the new rules in its pool. None if it has to be asked again. Raises StoreError."""
-    only = bool(asked.reach.recorded)
-    now = ask_now(asked.query, asked.collection, settings, user, resources, recorded=only)
-    pool = resources.pools.get(asked)
-    if pool is None or (asked.version, asked.reach) != (before, now.reach):
-        return None
-    chunks = resources.bench.collection(asked.collection).catalogue()
-    if chunks is None:
-        return None
-    pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
-    if pool is None:
-        return None
-    keep_pool(now, pool, resources)
-    return now
 
 
 def complete_pool(

@@ -284,16 +284,6 @@ def _load(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
     return config.load(profile=profile, environ=dict(environ))
 
 
-def from_file(
-    content: bytes, name: str, profile: str = profiles.DEFAULT
-) -> tuple[str, dict[str, Any]]:
-    """The profile and the changes in a settings file; `profile` is used if the file names none.
-    Raises SettingsError."""
-    given, named = config.parse_toml(content, name)
-    profile = profiles.profile(named or profile, origin=name).name
-    return profile, of_profile(profile, given).changed_from(of_profile(profile))
-
-
 def as_viewed(settings: Settings) -> Settings:
     """`settings` with clearance on, unless it was switched off by hand."""
     return with_clearance(settings, user())
@@ -333,8 +323,10 @@ def change(values: Mapping[str, Any]) -> None:
 
 
 def tune(values: Mapping[str, Any], query_set: str) -> None:
-    """Change settings as tuning on a query set suggests."""
+    """Change settings as tuning on a query set suggests, and fetch the scores that they need for
+    the current question."""
     change(values)
+    session().complete_next = True
     if record := origin(settings()):
         session().tuned_on[record.labels] = query_set
 
@@ -354,9 +346,9 @@ def settings_label() -> str:
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
-    """Use a profile and its changes, as from a saved run. Can be undone. Local scores are fetched,
-    as for a question."""
-    _move(profile, keeping_clearance(changes))
+    """Use a profile and its changes, as from a saved run, but clearance as it is now. Can be
+    undone. Local scores are fetched, as for a question."""
+    _move(profile, without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {}))
     session().complete_next = True
 
 
@@ -385,7 +377,9 @@ def choose_profile(name: str) -> None:
 def load(content: bytes, name: str) -> None:
     """Load the settings in a file, all or none, with the current profile if the file names none.
     Raises SettingsError."""
-    take(*from_file(content, name, session().profile))
+    given, named = config.parse_toml(content, name)
+    profile = profiles.profile(named or session().profile, origin=name).name
+    take(profile, of_profile(profile, given).changed_from(of_profile(profile)))
 
 
 def undo() -> None:
@@ -396,11 +390,6 @@ def undo() -> None:
 def redo() -> None:
     """Restore the change that was undone last."""
     _step(session().future, session().past)
-
-
-def restore(profile: str, changes: Mapping[str, Any]) -> None:
-    """Use a profile and its changes, as from a link. Can be undone."""
-    _move(profile, keeping_clearance(changes))
 
 
 def _move(profile: str, changes: dict[str, Any]) -> None:
@@ -426,11 +415,6 @@ def _is_off() -> bool:
 def without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
     """`changes` without the setting that only a hand changes."""
     return {path: value for path, value in changes.items() if path != CLEARANCE}
-
-
-def keeping_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`changes` with clearance as it is now."""
-    return without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {})
 
 
 def own() -> Config:

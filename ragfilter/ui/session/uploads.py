@@ -22,7 +22,9 @@ def as_files(*uploads: UploadedFile | None) -> Iterator[list[Path]]:
         paths = []
         for number, upload in enumerate(filter(None, uploads)):
             # In separate folders, since both may have the same name.
-            paths.append(Path(folder, str(number), _short(upload.name)))
+            # The ending of a long name, which shows its type.
+            name = Path(upload.name).name.encode("utf-8", "replace")[-LONGEST_NAME:]
+            paths.append(Path(folder, str(number), name.decode(errors="ignore")))
             paths[-1].parent.mkdir()
             paths[-1].write_bytes(upload.getvalue())
         try:
@@ -36,8 +38,3 @@ def by_name(message: str, paths: Sequence[Path]) -> str:
     for path in paths:
         message = message.replace(str(path), path.name)
     return message
-
-
-def _short(name: str) -> str:
-    """The ending of a file's name, which shows its type."""
-    return Path(name).name.encode("utf-8", "replace")[-LONGEST_NAME:].decode(errors="ignore")

@@ -42,9 +42,6 @@ def sign(name: str) -> None:
     state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
-SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
-
-
 def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
     """The collections by name, as of the start of the session, the last `forget_collections`, or
     the last job that moved in the queue; with `anew`, as the store has them now. While it cannot be

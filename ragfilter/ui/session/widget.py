@@ -7,13 +7,14 @@ user's choice. So the widget is replaced by a new one, which starts with the val
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from ragfilter.ui.session import state
 
+V = TypeVar("V")
 Given = dict[str, Any]
 
 
@@ -25,6 +26,28 @@ def of(
     they can change: the browser knows an option by its label."""
     key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
+
+
+def select(
+    label: str,
+    labels: Mapping[V, str],
+    value: V | None,
+    name: str,
+    on_change: Callable[..., None],
+    *args: Any,
+    **given: Any,
+) -> None:
+    """Draw the list called `name`, with these labels of values, that shows `value`. `on_change`
+    gets what the user chose, and `args`; `given` goes to Streamlit."""
+    options = list(labels)
+    st.selectbox(
+        label,
+        options,
+        options.index(value) if value is not None and value in labels else None,
+        format_func=lambda each: labels.get(each, str(each)),
+        **of(name, value, on_change, *args, labels=labels),
+        **given,
+    )
 
 
 def key_of(name: str, value: Any, labels: object = None) -> str:

@@ -9,9 +9,9 @@ import streamlit as st
 
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
+from ragfilter.evaluate.maps import NONE, OFFSET, axes, usual
 from ragfilter.evaluate.recalibrate import RECORD
-from ragfilter.evaluate.sweep import HitChange, changes
+from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.wording import about_labels, in_sample, unlabelled
 from ragfilter.layers.origin import chose_strategy, unchanged
@@ -19,15 +19,15 @@ from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
-from ragfilter.ui.kit.runs import chosen
-from ragfilter.ui.kit.runs.running import open_inspect, open_labelling
+from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.kit.runs.measuring import open_inspect
 from ragfilter.ui.kit.sidebar import value_text
 from ragfilter.ui.look import elements, plotting, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune import suggestion, tuning_map
-from ragfilter.ui.tune.tuning_map import GatheredQuestions
+from ragfilter.ui.tune.tuning_map import ReplayedMap
 
 
 @problems.shown(retry=True)
@@ -37,15 +37,16 @@ def draw(visit: Visit) -> None:
         empty.draw(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    query_set = chosen.read(visit)
+    query_set = measuring.read(visit)
     labels = query_set.given
     with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
-        chosen.choose(query_set)
+        measuring.choose(query_set)
         wish = suggestion.ask(visit, labels)
-    chosen.explain(query_set)
+    measuring.explain(query_set)
     if labels is None:
         if st.button("Label questions", key="tune-label", icon=":material/edit_note:"):
-            open_labelling()
+            state.session().labelling = True
+            st.switch_page("pages/evaluate.py")
         return
     if visit.settings.judge.enabled:
         elements.empty(
@@ -77,20 +78,10 @@ def _explore(visit: Visit, labels: Labels) -> None:
             icon=":material/grid_on:",
             help="Gathers every labelled question once; the map is then replayed.",
         )
-    if pressed:
-        tuning_map.gather(visit, labels, (x, y))
-    questions = tuning_map.gathered(visit, labels, (x, y))
-    if questions is None:
-        elements.empty(
-            "No map yet.",
-            "Map replays all labelled questions under many values of these settings. A click on it "
-            "sets them.",
-        )
-        return
-    surface = tuning_map.replayed(visit, questions, (x, y), again=pressed)
-    if surface is not None:
+    replayed = tuning_map.replayed(visit, labels, (x, y), pressed=pressed)
+    if replayed is not None:
         _warn(visit.settings, labels)
-        _draw_map(visit.settings, questions, surface, measure)
+        _draw_map(visit.settings, replayed, measure)
 
 
 def _warn(settings: Settings, labels: Labels) -> None:
@@ -106,14 +97,12 @@ def _axes(settings: Settings) -> tuple[str, str, str]:
     first = st.selectbox(
         "Horizontal axis", paths, index=paths.index(usual(paths)), key="map-x",
         persist_state="session", format_func=_label, width=200,
-        help="Setting on the horizontal axis.",
     )  # fmt: skip
     others = [NONE, *(path for path in paths if path != first)]
     second = st.selectbox(
         "Vertical axis", others, index=others.index(OFFSET) if OFFSET in others else 0, key="map-y",
         persist_state="session", format_func=lambda path: _label(path) if path else "nothing",
-        width=200,
-        help="Setting on the vertical axis. Choose “nothing” for a line chart.",
+        width=200, help="Choose “nothing” for a line chart.",
     )  # fmt: skip
     measure = st.selectbox(
         "Shown", list(tuning_map.SHOWN), key="map-measure", persist_state="session", width=130,
@@ -126,7 +115,8 @@ def _label(path: str) -> str:
     return f"{path.partition('.')[0]}: {field(path).label}"
 
 
-def _draw_map(settings: Settings, questions: GatheredQuestions, surface: Map, measure: str) -> None:
+def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
+    surface = replayed.surface
     if not surface.places:
         elements.empty("The map has no point.", f"{surface.left_out}.")
         return
@@ -140,24 +130,23 @@ def _draw_map(settings: Settings, questions: GatheredQuestions, surface: Map, me
     with left:
         plotting.draw(
             tuning_map.heatmap(surface, measure, here, best, before, dark=dark), key="map-chart",
-            on_select=lambda: _choose("map-chart", questions, surface), selection_mode="points",
+            on_select=lambda: _choose("map-chart", replayed), selection_mode="points",
             alt=f"{tuning_map.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
         plotting.draw(
             tuning_map.front(surface, here, best, before, dark=dark), key="front-chart",
-            on_select=lambda: _choose("front-chart", questions, surface), selection_mode="points",
+            on_select=lambda: _choose("front-chart", replayed), selection_mode="points",
             alt="Recall against context tokens of every setting",
         )  # fmt: skip
-    _draw_figures(questions, surface, measure, here, best)
-    _draw_changes(questions, settings)
+    _draw_figures(replayed, measure, here, best)
+    _draw_changes(replayed, settings)
 
 
-def _draw_figures(
-    questions: GatheredQuestions, surface: Map, measure: str, here: int, best: int
-) -> None:
+def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> None:
     """Draw the figures of the current settings and of the map's best place, with a button to go
     there."""
+    surface = replayed.surface
     marked = (("Current", here), ("Highest on these questions", best))
     places = [(word, place) for word, place in marked if place in surface.places]
     facts: list[Fact] = []
@@ -182,9 +171,8 @@ def _draw_figures(
             key="map-best",
             icon=":material/check:",
             on_click=_set,
-            args=(questions, surface, best),
+            args=(replayed, best),
             disabled=here == best,
-            help="Sets these values in the sidebar, here and on Inspect.",
         )
         elements.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
@@ -193,19 +181,19 @@ def _draw_figures(
         )
 
 
-def _choose(key: str, questions: GatheredQuestions, surface: Map) -> None:
+def _choose(key: str, replayed: ReplayedMap) -> None:
     picked: Any = st.session_state[key]["selection"]
     places = [point.get("customdata") for point in picked["points"]]
     place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
     if place is not None:
-        _set(questions, surface, int(place))
+        _set(replayed, int(place))
 
 
-def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
+def _set(replayed: ReplayedMap, place: int) -> None:
     """Set the sliders to a place on the map, and record the labels that it was chosen on."""
-    before, values = state.settings(), surface.values(place)
-    provenance = Provenance.of(questions.labels)
-    some = next(iter(questions.pools.values()))
+    before, values = state.settings(), replayed.surface.values(place)
+    provenance, pools = Provenance.of(replayed.labels), replayed.pools.values()
+    some = next(iter(pools))
     after = before.with_values(values)
     # What other labels or an earlier click chose, and is still current, stays on record.
     record = before.cutoff.tuned_on
@@ -213,9 +201,8 @@ def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
     if record is not None and not differences(record, some, before.quality):
         values = unchanged(record, after) | values
         values_only = not chose_strategy(record, after)
-    pools = questions.pools.values()
     there = recorded(after, pools, provenance, values, values_only=values_only)
-    state.change({**surface.values(place), RECORD: there.get(RECORD)})
+    state.change({**replayed.surface.values(place), RECORD: there.get(RECORD)})
     state.session().map_click = (state.session().collection, state.settings(), before)
 
 
@@ -225,7 +212,7 @@ def _before(settings: Settings) -> Settings | None:
     return old if (collection, new) == (state.session().collection, settings) else None
 
 
-def _draw_changes(questions: GatheredQuestions, settings: Settings) -> None:
+def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
     """Draw the questions that keep other chunks than before the last click, worst first. A click on
     a row opens the question."""
     old = _before(settings)
@@ -235,8 +222,8 @@ def _draw_changes(questions: GatheredQuestions, settings: Settings) -> None:
             "Click the map to list the questions whose kept chunks change.",
         )
         return
-    changed = changes(questions.pools, questions.labels.qrels, old, settings, state.user())
-    every = len(questions.pools)
+    queries, every = replayed.labels.queries, len(replayed.pools)
+    changed = changes(replayed.pools, replayed.labels.qrels, old, settings, state.user())
     if not changed:
         elements.empty(f"All {every} questions keep the same chunks as before.")
         return
@@ -246,8 +233,16 @@ def _draw_changes(questions: GatheredQuestions, settings: Settings) -> None:
         f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} "
         "worse."
     )
+    table = {
+        "question": [queries[each.id] for each in changed],
+        "ΔF1": [each.gain for each in changed],
+        "relevant lost": [each.lost for each in changed],
+        "relevant won": [each.won for each in changed],
+        "kept before": [each.before for each in changed],
+        "kept now": [each.after for each in changed],
+    }
     row = grid.picked(
-        pd.DataFrame([_change_row(questions.labels.queries[each.id], each) for each in changed]),
+        pd.DataFrame(table),
         (each.id for each in changed),
         name="changed",
         columns={
@@ -256,16 +251,4 @@ def _draw_changes(questions: GatheredQuestions, settings: Settings) -> None:
         },
     )
     if row is not None:
-        query = questions.labels.queries[changed[row].id]
-        open_inspect(query, state.session().profile, state.session().changes)
-
-
-def _change_row(query: str, each: HitChange) -> dict[str, Any]:
-    return {
-        "question": query,
-        "ΔF1": each.gain,
-        "relevant lost": each.lost,
-        "relevant won": each.won,
-        "kept before": each.before,
-        "kept now": each.after,
-    }
+        open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)

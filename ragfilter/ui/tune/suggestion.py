@@ -153,11 +153,17 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             )  # fmt: skip
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
-            margin = _margin() if suggestion.anew else None
+            margin = None
+            if suggestion.anew:
+                margin = st.number_input(
+                    "Margin", min_value=0.0, max_value=1.0, value=MARGIN, step=0.01,
+                    key="tuned-margin", persist_state="session", width=110,
+                    help="The largest loss that counts as no worse. Others are not applied.",
+                )  # fmt: skip
             changed = after.changed_from(visit.settings)
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
-                on_click=_apply, args=(after, visit.settings, query_set),
+                on_click=state.tune, args=(after.changed_from(visit.settings), query_set),
                 disabled=not changed or (margin is not None and not chosen.loses_at_most(margin)),
                 help="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
@@ -177,15 +183,6 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                 html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
         _losses(suggestion.losses(after, labels, state.user()), labels)
         _more(chosen)
-
-
-def _margin() -> float:
-    """Draw the loss that is allowed."""
-    return st.number_input(
-        "Margin", min_value=0.0, max_value=1.0, value=MARGIN, step=0.01, key="tuned-margin",
-        persist_state="session", width=110,
-        help="The largest loss that counts as no worse. Others are not applied.",
-    )  # fmt: skip
 
 
 def _losses(lost: list[HitChange], labels: Labels) -> None:
@@ -229,12 +226,6 @@ def _more(tuning: Tuning) -> None:
         ):
             if note:
                 elements.aside(note)
-
-
-def _apply(after: Settings, before: Settings, query_set: str) -> None:
-    """Apply the suggestion, and fetch the scores that it needs for the current question."""
-    state.tune(after.changed_from(before), query_set)
-    state.session().complete_next = True
 
 
 def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:

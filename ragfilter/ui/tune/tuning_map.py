@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
@@ -23,47 +24,76 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.plotting import CLEAR, LEGEND, Ink
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.visit import Visit
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
 
 
-@dataclass(frozen=True, slots=True)
-class GatheredQuestions:
-    """The labelled questions of a set with their pools. `key` identifies them."""
+POOLS: ShelfSpec[Mapping[str, Pool]] = ShelfSpec(4)
+"""The pools of every labelled question of a set."""
 
-    key: Hashable
+
+@dataclass(frozen=True, slots=True)
+class ReplayedMap:
+    """A map, and the labelled questions that it replays, with their pools."""
+
     labels: Labels
     pools: Mapping[str, Pool]
-
-    @property
-    def failed(self) -> bool:
-        """Whether a reranker failed for a question."""
-        return any(pool.failures for pool in self.pools.values())
+    surface: Map
 
 
-def gather(visit: Visit, labels: Labels, axes: Axes) -> None:
-    """Start gathering for a map over these axes, unless it is done or running. If a reranker
-    failed, it is asked again."""
-    key, jobs = _key(visit, labels, axes), visit.resources.jobs
-    job: Job[GatheredQuestions] | None = jobs.find(key)
-    if job is not None and not (job.done and (job.failure or job.value().failed)):
-        return
-    backends = visit.resources.backends(state.session().collection)
-    settings, user = gathering_for(visit.settings, *axes), state.user()
+def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> ReplayedMap | None:
+    """Wait for the map over these axes. It gathers all questions when its button is `pressed`, and
+    is then replayed for other settings, too. None if there is none, or if it was stopped or
+    failed."""
+    resources, settings, session = visit.resources, visit.settings, state.session()
+    backends, user = resources.backends(session.collection), state.user()
+    pools_key, shelf = _key(visit, labels, axes), resources.shelf(POOLS)
+    # Without the settings of the axes and their record: a click on the map changes only those, and
+    # the map stays valid.
+    moving = {*axes, RECORD}
+    others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
+    key = ("map", pools_key, others, user, axes)
 
-    def work(job: Job[GatheredQuestions]) -> GatheredQuestions:
-        pools = gather_all(labels.labelled, settings, backends, user, progress=job.step)
-        return GatheredQuestions(key, labels, pools)
+    def work(job: Job[ReplayedMap]) -> ReplayedMap:
+        pools = shelf.get(pools_key)
+        if pools is None:
+            wide = gathering_for(settings, *axes)
+            pools = gather_all(labels.labelled, wide, backends, user, progress=job.step)
+            if not any(pool.failures for pool in pools.values()):
+                shelf.put(pools_key, pools)
+        replaying = partial(job.step, what="Replaying")
+        made = make(pools, labels.qrels, settings, user, *axes, progress=replaying)
+        return ReplayedMap(labels, pools, made)
 
-    jobs.start(user, key, work, again=True)
+    def start() -> Job[ReplayedMap]:
+        before = session.map_job
+        if before is not None:
+            before.stop.set()
+        resources.jobs.stop(key)
+        session.map_job = resources.jobs.start(user, key, work)
+        return session.map_job
 
-
-def gathered(visit: Visit, labels: Labels, axes: Axes) -> GatheredQuestions | None:
-    """Wait for the pools. None if gathering has not been started, was stopped or failed."""
-    job = visit.resources.jobs.find(_key(visit, labels, axes))
-    return progress.result(job, "gathering", "Gathering", stop=STOP)
+    job: Job[ReplayedMap] | None = resources.jobs.find(key)
+    # A map that was abandoned for another one was stopped too, and starts again when chosen again.
+    abandoned = job is None or (job.stop.is_set() and session.map_job is not job)
+    if pressed or (abandoned and shelf.get(pools_key) is not None):
+        job = start()
+    found = progress.result(job, "mapping", "Gathering", stop=STOP)
+    if found is not None and not found.surface.holds(settings):
+        # Its grid was chosen around other values.
+        found = progress.result(start(), "mapping-anew", "Replaying", stop=STOP)
+    if job is None:
+        elements.empty(
+            "No map yet.",
+            "Map replays all labelled questions under many values of these settings. A click on it "
+            "sets them.",
+        )
+    elif found is None and job.stop.is_set():
+        elements.empty("The map was stopped.", "Map starts it again from the beginning.")
+    return found
 
 
 def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
@@ -87,53 +117,6 @@ def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
         "pools", state.session().collection, version, labels_version(labels),
         state.user(), settings.retrieval, tuple(scored),
     )  # fmt: skip
-
-
-def replayed(
-    visit: Visit, questions: GatheredQuestions, axes: tuple[str, str], *, again: bool
-) -> Map | None:
-    """Wait for the map over these axes. None if it was stopped, until it is requested `again`."""
-    settings = visit.settings
-    # Without the settings of the axes and their record: a click on the map changes only those, and
-    # the map stays valid.
-    moving = {*axes, RECORD}
-    others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
-    key = ("map", questions.key, others, state.user(), axes)
-    job = visit.resources.jobs.find(key)
-    # A map that was abandoned for another one was stopped too, and starts again when chosen again.
-    stays = state.session().map_job is job and not again
-    failed = again and job is not None and job.failure
-    if job is None or failed or (job.stop.is_set() and not stays):
-        job = _replay(visit, questions, axes, key)
-    surface = progress.result(job, "mapping", "Replaying", stop=STOP)
-    if surface is not None and not surface.holds(settings):
-        # Its grid was chosen around other values.
-        job = _replay(visit, questions, axes, key)
-        surface = progress.result(job, "mapping-anew", "Replaying", stop=STOP)
-    if surface is None and job.stop.is_set():
-        elements.empty("The map was stopped.", "Map starts it again from the beginning.")
-    return surface
-
-
-def _replay(
-    visit: Visit, questions: GatheredQuestions, axes: tuple[str, str], key: Hashable
-) -> Job[Map]:
-    """Start the replay, and stop the one this session waited for before."""
-    before: Job[Map] | None = state.session().map_job
-    if before is not None and not before.done:
-        before.stop.set()
-    settings, user = visit.settings, state.user()
-    jobs = visit.resources.jobs
-    jobs.stop(key)
-    job: Job[Map] = jobs.start(
-        user,
-        key,
-        lambda job: make(
-            questions.pools, questions.labels.qrels, settings, user, *axes, progress=job.step
-        ),
-    )
-    state.session().map_job = job
-    return job
 
 
 HIGHEST = "#e0457b"

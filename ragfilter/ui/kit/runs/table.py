@@ -45,7 +45,10 @@ def draw(
     sorted by it, and the best one and the visitor's are marked."""
     shown = [name for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
              if name in rows[0] or (name == "cost" and prices)]  # fmt: skip
-    columns: dict[str, list[Any]] = {"settings": [_named(row) for row in rows]}
+    knows = {"oracle": " (knows the labels)"}
+    columns: dict[str, list[Any]] = {
+        "settings": [" = ".join(_names(row)) + knows.get(row.get("group", ""), "") for row in rows]
+    }
     config: dict[str, Any] = {
         "": st.column_config.TextColumn(width=100),
         "settings": st.column_config.TextColumn(
@@ -91,10 +94,6 @@ def _marks(rows: Sequence[Row], own: str) -> list[str]:
 def _names(row: Row) -> Sequence[str]:
     names: Sequence[str] = row.get("names") or [row["variant"]]
     return names
-
-
-def _named(row: Row) -> str:
-    return " = ".join(_names(row)) + (" (knows the labels)" if row.get("group") == "oracle" else "")
 
 
 def _ends(name: str, interval: Interval | None) -> str:

@@ -1,9 +1,10 @@
-"""The questions to measure with: one value shared by Evaluate, Tune and Compare."""
+"""What Evaluate, Tune and Compare measure with: the chosen questions, and runs over them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -11,15 +12,20 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
+from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
-from ragfilter.stores.runs import Run
+from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
+from ragfilter.ui.kit import progress
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.visit import Visit, author
 
-SET_BOX, LLM = "query-set-box", "with-llm"
+if TYPE_CHECKING:
+    from ragfilter.evaluate.runs import MeasuredRun
+
+LLM = "with-llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +119,11 @@ def choose(asked: ChosenSet) -> None:
         # Only labelled questions count.
         sets[asked.name] = len(asked.given.qrels)
     labels = {each: called(sets, each) for each in sets}
-    st.selectbox(
-        "Questions",
-        list(labels),
-        list(labels).index(asked.name),
-        format_func=lambda each: labels.get(each, each),
-        width=200,
+    widget.select(
+        "Questions", labels, asked.name, "query-set-box", state.put, "query_set", width=200,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More.",
-        **widget.of(SET_BOX, asked.name, state.put, "query_set", labels=labels),
-    )
+    )  # fmt: skip
 
 
 def called(sets: Mapping[str, int], name: str) -> str:
@@ -162,3 +163,67 @@ def saved_runs(visit: Visit) -> dict[int, Run]:
     user = state.user()
     runs = visit.resources.bench.runs.saved(state.session().collection)
     return {run.id: run for run in runs if user.unrestricted or run.plan.viewer == user}
+
+
+STOP = "Stops after the current question. Measure continues from there."
+
+
+def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
+    """The plan of a run with these settings, which started from `profile`. Its query set says if an
+    LLM's labels count. Requires labelled questions. Raises StoreError."""
+    assert asked.given is not None
+    from ragfilter.evaluate import runs
+
+    resources, name = asked.resources, query_sets.title(asked.name, llm=llm())
+    backends, user = resources.backends(asked.collection), state.user()
+    return runs.plan(asked.given, name, profile, settings, backends, user, resources.bench)
+
+
+def unfinished(asked: ChosenSet) -> Run | None:
+    """The unfinished run that `begin` would continue, if any. Raises StoreError."""
+    wanted = plan(asked, state.session().profile, asked.visit.settings)
+    return asked.resources.bench.runs.unfinished(wanted)
+
+
+def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
+    """Start a run, or continue one that was stopped. Raises StoreError."""
+    from ragfilter.evaluate import runs
+
+    resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
+    assert given is not None
+    backends = resources.backends(asked.collection)
+    run = saved.begin(plan(asked, profile, settings), who=author())
+    resources.jobs.start(
+        state.user(),
+        _key(run),
+        lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
+        again=True,
+    )
+    return run
+
+
+def watch(run: Run, resources: Resources) -> bool:
+    """Show the progress of a run until it ends. Returns False if it failed."""
+    job = resources.jobs.find(_key(run))
+    progress.result(job, "measuring", "Measuring", stop=STOP)
+    return job is None or not job.failure
+
+
+def load(run_id: int, resources: Resources) -> MeasuredRun:
+    """A run with its records, cached. Raises InputError if it was removed, StoreError."""
+    from ragfilter.evaluate import runs
+
+    saved = resources.bench.runs
+    run = saved.get(run_id)
+    return resources.measured.of((run.id, run.done), lambda: runs.load(run, saved))
+
+
+def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
+    """Open this question in Inspect with these settings."""
+    state.take(profile, changes)
+    state.ask(query)
+    st.switch_page("pages/inspect.py")
+
+
+def _key(run: Run) -> tuple[str, int]:
+    return "run", run.id
