@@ -62,7 +62,6 @@ BIG = "9" * 20
         "query x --log loud", "query x --set clearance.level=3", "query x --set cutoff.strategy=x",
         "query x --set clearance.department=hr", "query x --set clearance.enabled",
         "rules suggest --families --llm", "rules check --dry-run", "rules check --queries asked",
-        "rules explain f.txt --question x", "rules explain --question x --chunk c --where id=c",
         f"rules history --limit {BIG}", f"rules history --edit=-{BIG}", f"rules undo --edit=-{BIG}",
         "gate --queries x --baseline b --update-baseline --max-drop f1=1",
         "runs show 1 --only failures --intervals", f"runs show -- -{BIG}",

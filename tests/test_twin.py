@@ -138,14 +138,6 @@ COMMANDS = {
         rules export --out rules.csv
         rules list --where state=changed
     """,
-    "rules explain": """
-        rules explain asked.txt
-        rules explain asked.txt --json
-        rules explain --question "the cat" --chunk cat-1
-        rules explain --question "the cat" --chunk hidden-cat-0
-        rules test expected.jsonl
-        rules test expected.jsonl --json
-    """,
     "rules matrix": """
         rules matrix FILES
         rules matrix --queries asked.txt

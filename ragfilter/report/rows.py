@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragfilter.basics.extras import extra
+from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import as_user
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
@@ -30,7 +31,6 @@ from ragfilter.model import (
     similarity,
 )
 from ragfilter.settings.schema import Confidence
-from ragfilter.text.tables import harmless
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -312,9 +312,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
         work = desk.lay(asked.collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
-    editor.draw(
-        Editing(chunk, asked.collection, asked.version, result.user, resources, effect, guard)
-    )
+    editor.draw(Editing(chunk, asked.collection, result.user, resources, effect, guard))
 
 
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
