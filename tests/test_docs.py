@@ -224,7 +224,7 @@ def test_the_workspace_snippet_of_the_rules_page_saves_and_undoes(
 def test_the_api_documentation_has_the_docstrings() -> None:
     # Warns of a module that is named twice.
     found = {*pdoc.extract.walk_specs(api_docs.modules())}
-    assert {"ragfilter", "ragfilter.evaluate.api", "ragfilter.protocols"} <= found
+    assert {"ragfilter", "ragfilter.evaluate.evaluation", "ragfilter.protocols"} <= found
     assert {"ragfilter.report.rows", "ragfilter.report.verdicts"} <= found
     assert not any(name.startswith(api_docs.LEFT_OUT) for name in found)
     documented = pdoc.doc.Module(ragfilter)

@@ -61,8 +61,8 @@ def gate(
     Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
     chooses among the queries. Exits with 1 if any check fails.
     """
-    from ragfilter.evaluate import caveats
     from ragfilter.evaluate import gate as gating
+    from ragfilter.evaluate import wording
     from ragfilter.evaluate.evaluation import evaluate
     from ragfilter.evaluate.labelled_queries import labels_version
     from ragfilter.stores.relabel import mapped_share
@@ -140,12 +140,12 @@ def gate(
     lines = [
         f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
         f"{counted(n, 'labelled question')}",
-        *(f"{'ok' if one.passed else 'BROKEN':6s}  {gating.line(one)}" for one in gate.every),
+        *(f"{'ok' if one.passed else 'BROKEN':6s}  {one.line}" for one in gate.every),
         f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
         *(f"        {line}" for line in broken),
         gate.verdict,
-        caveats.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
-        caveats.fell_back(waiting),
+        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        wording.fell_back(waiting),
     ]
     text = "".join(f"{line}\n" for line in lines if line)
     output.emit(head | gate.model_dump(exclude={"notes"}) if as_json else text)

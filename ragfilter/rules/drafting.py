@@ -262,23 +262,6 @@ def fields(draft: Draft) -> Mapping[str, Any]:
     }
 
 
-def of_fields(values: Mapping[str, Any]) -> Draft:
-    """The draft from the values that `fields` returned."""
-    plain = dict(values)
-    rule = plain.pop("query_must")
-    read_ = None if rule is None else parse(json.dumps(rule))
-    usage = Usage(
-        plain.pop("prompt_tokens"), plain.pop("completion_tokens"), estimated=plain.pop("estimated")
-    )
-    return Draft(
-        plain.pop("id"),
-        rule=read_,
-        remarks=tuple(plain.pop("remarks")),
-        usage=usage,
-        **plain,
-    )
-
-
 def _suggest(
     chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence[Template] | None
 ) -> Draft:

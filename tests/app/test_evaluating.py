@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from labelled_demo import put_labelled
 
-from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.ingest import demo
 from ragfilter.model import User
 from ragfilter.ui.session import resources

@@ -14,7 +14,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import query_sets
-from ragfilter.evaluate.caveats import FEW_QUERIES
+from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.report import rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from ragfilter.evaluate import caveats
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
@@ -110,7 +110,7 @@ def _notes(asked: ChosenSet) -> list[str]:
     """Caveats about the labels."""
     if asked.given is None:
         return []
-    notes, count = caveats.about_labels(asked.given), len(asked.given.qrels)
+    notes, count = wording.about_labels(asked.given), len(asked.given.qrels)
     gone, lost = asked.gone()
     if bare := len(asked.given.queries) - count - lost:
         notes.append(f"{counted(bare, 'question')} without labels: skipped.")

@@ -19,7 +19,7 @@ from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
 from ragfilter.report.summary import effects, layer_line
-from ragfilter.settings import config, profiles, saved
+from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.learned import MIN_LABELLED
@@ -390,7 +390,7 @@ def _files(settings: Settings, files: TextFiles) -> None:
         key="download-settings",
         on_click="ignore",
     )
-    if there := saved.names(files):
+    if there := config.saved_names(files):
         name = st.selectbox("Saved settings", there, key="settings-saved")
         with st.container(horizontal=True, gap="small"):
             st.button("Load", key="load-saved", on_click=_load_saved, args=(name,))
@@ -410,18 +410,18 @@ def _files(settings: Settings, files: TextFiles) -> None:
 def _save(settings: Settings) -> None:
     name = st.session_state["settings-name"].strip()
     toml = config.to_toml(settings, state.session().profile)
-    saved.save(open_resources().bench.workspace.files, name, toml)
+    config.save(open_resources().bench.workspace.files, name, toml)
     st.session_state["settings-saved"] = name
 
 
 @state.tell_errors()
 def _delete_saved(name: str) -> None:
-    saved.delete(open_resources().bench.workspace.files, name)
+    config.forget(open_resources().bench.workspace.files, name)
 
 
 @state.tell_errors()
 def _load_saved(name: str) -> None:
-    state.load(saved.find(open_resources().bench.workspace.files, name).read_bytes(), name)
+    state.load(config.find_saved(open_resources().bench.workspace.files, name).read_bytes(), name)
 
 
 @state.tell_errors()
