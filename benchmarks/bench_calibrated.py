@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.carry_over import SEED_QUESTIONS
-from ragfilter.evaluate import caveats, query_files, query_sets
+from ragfilter.evaluate import query_files, query_sets, wording
 from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import gathering, tune
@@ -40,12 +40,12 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             for strategy, each in made.strategies.items():
                 gain = made.over_strategies.get(strategy)
                 over = "" if gain is None else (
-                    f"  calibrated {caveats.gain(gain.of)}"
+                    f"  calibrated {wording.gain(gain.of)}"
                 )  # fmt: skip
                 print(f"{strategy:24s} {each.means.f1:.3f}  {each.means.kept:.1f} chunks{over}")
             if learned := made.strategies.get("calibrated"):
                 of, over_k, over_full = (
-                    caveats.gain(each)
+                    wording.gain(each)
                     for each in (learned.means.of, learned.gain.of, learned.gain_over_before.of)
                 )
                 print(f"calibrated {of}; over the fixed k {over_k}; over full {over_full}")

@@ -1,11 +1,10 @@
 """What happens to tuned settings when the embedding model changes, and what recalibrating mends.
 
 A collection of the workspace with its labelled questions, under the bundled model and under TF-IDF
-with a truncated SVD of 128 dimensions (scikit-learn, cosine). The strategy `gap`, which cuts by
-distances, is tuned on each model and used on the other: as it is, carried over by quantiles of the
-distances without labels, and recalibrated. Mean F1; what is tuned is held out in five folds.
-Recalibrating is tuning from scratch if it starts from the profile, which is checked. FOLDER holds
-Cranfield's labels.
+with a truncated SVD of 128 dimensions (scikit-learn, cosine). On each, everything that `tune` tries
+is tuned, with reranking. What comes out is used on the other: as it is, carried over by quantiles
+of the distances without labels, and recalibrated. Mean F1; what is tuned is held out in five folds.
+FOLDER holds Cranfield's labels.
 
 Run: PYTHONPATH=. python benchmarks/bench_recalibrate.py {demo,adsapi,cranfield} [FOLDER]
 """
@@ -23,17 +22,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
-from ragfilter.evaluate.crossval import Target, folds_of, picked
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import candidates, gathering, recorded
-from ragfilter.model import Chunk, Pool
+from ragfilter.evaluate.tune import gathering, tune
+from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
-from ragfilter.settings.schema import Settings
 from ragfilter.testing import MemoryCollection
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -80,33 +77,24 @@ def main(name: str, folder: Path) -> None:
             bundled, collection=CosineCollection(name, chunks, vectors), embedder=latent
         )
         sides: dict[str, Backends] = {"bundled": bundled, "tfidf-svd": other}
-        wide = gathering(full, rerank=False)
+        wide = gathering(full, rerank=True)
         pools = {side: gather_all(labels.labelled, wide, each) for side, each in sides.items()}
-    tuned = {side: tuned_by_gap(each, labels, full) for side, each in pools.items()}
+    provenance = Provenance.of(labels)
+    scratch = {
+        side: tune(each, labels.qrels, full, provenance=provenance) for side, each in pools.items()
+    }
     for side, was in (("tfidf-svd", "bundled"), ("bundled", "tfidf-svd")):
-        here, old = pools[side], tuned[was][0]
-        begun = start(old, "full")
+        here, old = pools[side], scratch[was].tuned.settings
         tried = [as_they_are(old, next(iter(here.values()))), carried(old, here.values()), full]
         used, moved, untuned = sweep(here, labels.qrels, tried)["f1"].mean(axis=0)
-        _, recalibrated = tuned_by_gap(here, labels, begun)
-        limits = (f"{each.cutoff.gap_threshold:g}, {each.cutoff.distance_offset:g}"
-                  for each in (old, tried[1], tuned[side][0]))  # fmt: skip
-        print(
-            f"| {name}, {was} → {side} | {used:.3f} | {moved:.3f} | {recalibrated:.3f} "
-            f"| {tuned[side][1]:.3f} | {untuned:.3f} | {' → '.join(limits)} | {begun == full}",
-            flush=True,
-        )
-
-
-def tuned_by_gap(
-    pools: dict[str, Pool], labels: Labels, settings: Settings
-) -> tuple[Settings, float]:
-    """The best settings of `gap` for these pools, and their F1 on held-out questions."""
-    tried = candidates(settings, pools.values(), rerank=False)["gap"]
-    tables, target = sweep(pools, labels.qrels, tried), Target()
-    held_out = target.held_out(tables, folds_of([pool.query for pool in pools.values()], 5))
-    best = recorded(tried[target.choose(tables)], pools.values(), Provenance.of(labels))
-    return best, float(picked(tables, held_out)["f1"].mean())
+        begun = start(old, "full")
+        new = scratch[side]
+        if begun != full:
+            new = tune(here, labels.qrels, begun, provenance=provenance)
+        means = untuned, used, moved, new.tuned.means.f1, scratch[side].tuned.means.f1
+        chosen = (each.cutoff.strategy for each in (old, new.tuned.settings))
+        figures = " | ".join(f"{mean:.3f}" for mean in means)
+        print(f"| {name}, {was} → {side} | {figures} | {' → '.join(chosen)} |", flush=True)
 
 
 def labels_of(name: str, folder: Path) -> Labels:

@@ -4,7 +4,9 @@ Of each set, held out in five folds by question: mean F1 of the best fixed k, of
 of each strategy and of everything tuned, and of the best prefix of the plain order. Then what
 `full` and tuning gain over the best fixed k, with the interval. demo, adsapi and Python's reference
 need nothing. CRANFIELD is the Cranfield collection in BEIR form, PAGES the Markdown of Debian's
-package nodejs-doc, unpacked. OUT holds the workspace and the sets that are built; it may exist.
+package nodejs-doc, unpacked. SciFact and NFCorpus are fetched from BEIR if there is a network, and
+left out, with a notice, if there is none. OUT holds the workspace and the sets that are built; it
+may exist.
 
 Run: PYTHONPATH=. python benchmarks/benchmark.py OUT [CRANFIELD [PAGES]]
 """
@@ -15,22 +17,36 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import md5
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
+
+import httpx
 
 from benchmarks import short_answers
 from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
-from ragfilter.evaluate.caveats import gain_short
 from ragfilter.evaluate.crossval import folds_of, interval
 from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import Tuning, gathering, tune
+from ragfilter.evaluate.wording import gain_short
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import STRATEGIES
 from ragfilter.workbench import Workbench, read_deployment
+
+ARCHIVE = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/{}.zip"
+PUBLIC = {
+    # Claims CC BY 4.0, abstracts ODC-By 1.0.
+    "scifact": "5f7d1de60b170fc8027bb7898e2efca1",
+    # Free for academic use.
+    "nfcorpus": "a89dba18a62ef92f7d323ec890a0d38d",
+}
+"""Sets of BEIR, with the MD5 of the archive that BEIR publishes."""
 
 
 def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
@@ -74,7 +90,7 @@ def measured_sets(
 ) -> Iterator[tuple[str, Labels, Backends]]:
     """Each set by name: its labels, and its collection in the workspace, indexed if it is not."""
     os.environ["RAGFILTER_DATA_DIR"] = str(out / "workspace")
-    built = short_answers.build(out, pages)
+    built = short_answers.build(out, pages) | dict(fetched(out))
     sources = {"demo": Path("demo"), "adsapi": Path("adsapi")}
     sources |= {} if cranfield is None else {"cranfield": cranfield / "corpus.jsonl"}
     sources |= {name: folder / "corpus.jsonl" for name, folder in built.items()}
@@ -88,8 +104,25 @@ def measured_sets(
                 leave_out = SEED_QUESTIONS if name == "demo" else ()
                 labels = choose(query_sets.load_files(name, None), leave_out=leave_out)
             else:
-                labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
+                qrels = folder / "qrels" / "test.tsv" if name in PUBLIC else folder / "qrels.tsv"
+                labels = query_files.read(folder / "queries.jsonl", qrels)
             yield name, labels, bench.backends(name)
+
+
+def fetched(out: Path) -> Iterator[tuple[str, Path]]:
+    """The folder of each public set by name, fetched if it is not there yet."""
+    for name, checksum in PUBLIC.items():
+        folder = out / name
+        if not folder.exists():
+            try:
+                answer = httpx.get(ARCHIVE.format(name), timeout=60).raise_for_status()
+            except httpx.HTTPError as error:
+                print(f"{name} is left out: it cannot be fetched ({error}).", file=sys.stderr)
+                continue
+            if md5(answer.content).hexdigest() != checksum:
+                sys.exit(f"{name} is not the archive that BEIR published.")
+            ZipFile(BytesIO(answer.content)).extractall(out)
+        yield name, folder
 
 
 if __name__ == "__main__":

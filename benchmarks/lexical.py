@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.benchmark import measured_sets
-from ragfilter.evaluate.caveats import gain
 from ragfilter.evaluate.crossval import assign_folds, interval
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.sweep import sweep
+from ragfilter.evaluate.wording import gain
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
-    from ragfilter.evaluate.api import measure, read_labels, recalibrate, tune
+    from ragfilter.evaluate.evaluation import carry_over, measure, read_labels, recalibrate, tune
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
     from ragfilter.library.tracing import trace
@@ -33,6 +33,7 @@ __all__ = [
     "Result",
     "Settings",
     "User",
+    "carry_over",
     "cut",
     "measure",
     "open_workspace",
@@ -51,13 +52,14 @@ _PLACES = {
     "Result": "library.result.Result",
     "Settings": "settings.schema.Settings",
     "User": "model.User",
+    "carry_over": "evaluate.evaluation.carry_over",
     "cut": "library.filter.cut",
-    "measure": "evaluate.api.measure",
+    "measure": "evaluate.evaluation.measure",
     "open_workspace": "library.workspace.open_workspace",
-    "read_labels": "evaluate.api.read_labels",
-    "recalibrate": "evaluate.api.recalibrate",
+    "read_labels": "evaluate.evaluation.read_labels",
+    "recalibrate": "evaluate.evaluation.recalibrate",
     "trace": "library.tracing.trace",
-    "tune": "evaluate.api.tune",
+    "tune": "evaluate.evaluation.tune",
 }
 """Where each name is, so that importing the package loads nothing."""
 

@@ -248,11 +248,9 @@ class Workbench:
     def version_seen(self, name: str, user: User) -> str:
         """The version of a collection as `user` sees it, which no change of a hidden chunk changes.
         Raises StoreError."""
-        from ragfilter.stores.manage import version_seen
-
         collection = self.collection(name)
-        make = partial(version_seen, self.workspace, collection, user)
-        return self.once((version_seen, name, collection.version, user), make)
+        make = partial(self.workspace.version_seen, collection, user)
+        return self.once((Workspace.version_seen, name, collection.version, user), make)
 
     def reranker(self, quality: Quality) -> Reranker:
         """The reranker that the settings ask for, made once; a cross-encoder is loaded.

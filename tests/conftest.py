@@ -68,7 +68,6 @@ SLOW = {
     "test_faults.py",
     "test_index.py",
     "test_publish.py",
-    "test_served.py",
     "test_service.py",
     "test_tracing.py",
     "test_urls.py",
@@ -220,9 +219,15 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of the package, beside its sdist."""
-    return build(tmp_path_factory.mktemp("wheel"))
+def wheel(run_folder: Path) -> Path:
+    """The wheel of the package, beside its sdist, built once for all workers of a run."""
+    folder = run_folder / "wheel"
+    with FileLock(run_folder / "wheel.lock"):
+        if not folder.exists():
+            folder.mkdir()
+            build(folder)
+    (wheel,) = folder.glob("dist/*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="session")

@@ -37,17 +37,8 @@ def decide(prompt: str) -> dict[str, str]:
     return decisions
 
 
-def careless(handler: Handler, body: dict[str, Any]) -> None:
-    """Decides as `capable` does, but names an action that there is not for the first chunk."""
-    decisions = decide(body["messages"][-1]["content"])
-    _answer(handler, body, decisions | {next(iter(decisions)): "EXPAND_x"})
-
-
 def capable(handler: Handler, body: dict[str, Any]) -> None:
-    _answer(handler, body, decide(body["messages"][-1]["content"]))
-
-
-def _answer(handler: Handler, body: dict[str, Any], decisions: dict[str, str]) -> None:
+    decisions = decide(body["messages"][-1]["content"])
     if "response_format" in body:
         items = [{"chunk_id": i, "action": action} for i, action in decisions.items()]
         text = json.dumps({"decisions": items})

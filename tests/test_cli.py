@@ -74,9 +74,9 @@ def small(cli: Cli, workspace: Path) -> Cli:
 COMMANDS = [
     "", "app", "cache", "collections", "collections close", "collections delete",
     "collections export", "collections open", "collections rename", "cut", "index", "labels",
-    "labels export", "labels history", "labels import", "labels list", "labels mark",
-    "labels next", "labels preferences", "labels propose", "labels remove", "labels rename",
-    "labels undo", "mcp", "profiles", "query", "serve", "settings", "token", "tune",
+    "labels export", "labels import", "labels list", "labels mark",
+    "labels next", "labels preferences", "labels propose", "labels undo",
+    "mcp", "profiles", "query", "serve", "settings", "token", "tune",
     "workspace copy",
 ]  # fmt: skip
 
@@ -98,12 +98,9 @@ def test_help(command: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
         "cache WS",
         "labels list -c small WS",
         "labels preferences -c small WS",
-        "labels history -c small WS",
         "labels next troll -c small -n 1 WS",
         "query QUESTION -c small -p query-must WS",
         "query QUESTION -c small -p adaptive-gap --debug WS",
-        "query QUESTION -c small -p query-must --why cleric-7 WS",
-        "query QUESTION -c small -p query-must --why cleric-7 --json WS",
     ],
 )
 def test_output(command: str, workspace: Path, cli: Cli, snapshot: SnapshotAssertion) -> None:

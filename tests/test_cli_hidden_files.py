@@ -60,7 +60,7 @@ def test_streams_and_exit_code_are_the_same(
     [
         "eval",
         "eval --against full",
-        "eval --vary cutoff.max_results",
+        "eval --vary cutoff.max_results=1,5",
         "gate --max f1=1",
         "tune --no-rerank",
     ],

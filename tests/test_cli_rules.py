@@ -20,7 +20,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.cli import main
 from ragfilter.cli.access import open_for
-from ragfilter.library.workspace import open_workspace
 
 # -- check -----------------------------------------------------------------------------------------
 
@@ -59,28 +58,6 @@ def test_a_rule_that_asks_for_nothing_is_removed(run: Run) -> None:
     assert "  better: no rule\n" in run("check")
     assert fixed(run) == {"boat": None}
     assert run.rule("boat") is None
-
-
-def test_check_knows_the_questions_that_were_asked(run: Run) -> None:
-    run.store({"boat": '{"contain_all_of":["boat","fleet"]}'})
-    assert run("check").endswith("0 warnings, 0 notes\n")
-    with open_workspace(run.folder) as bench:
-        for number in range(20):
-            bench.labels.remember("small", f"Which fleet has ship {number}?")
-    assert run("check").startswith("warning: boat contain_all_of[1]: “fleet” is in nearly every")
-    # What such a word is for is not certain.
-    assert fixed(run) == {}
-    assert fixed(run, "--kind", "everywhere") == {"boat": '{"contain_all_of":["boat"]}'}
-
-
-def test_check_learns_nothing_from_questions_labelled_on_hidden_chunks(run: Run) -> None:
-    run.store({"boat": '{"contain_all_of":["boat","fleet"]}'})
-    with open_workspace(run.folder) as bench:
-        asked = (f"Which fleet has ship {number}?" for number in range(20))
-        bench.labels.add("small", [(question, "secret", 1) for question in asked], who="ann")
-    for level, warnings in (((), 0), (("--level", "4"), 1)):
-        assert run.json("check", *level)["warnings"] == warnings
-        assert run.json("list", "--where", "state=warning", *level)["found"] == warnings
 
 
 def test_check_of_a_file_needs_no_workspace(

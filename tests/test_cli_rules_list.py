@@ -1,8 +1,7 @@
-"""`ragfilter rules list`, `explain`, `test` and `suggest --families`: rules looked at and tried."""
+"""`ragfilter rules list`, `test` and `suggest --families`: rules looked at and tried."""
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -78,45 +77,6 @@ def test_changed_since_the_last_export(
     assert changed(run) == ["troll"]
     run("export", "--level", "4")
     assert changed(run) == []
-
-
-def test_words_of_every_question_are_questioned_as_by_lint(run: Run) -> None:
-    with open_for(run.folder, "test") as bench:
-        questions = {str(number): f"Is troll {number} at home?" for number in range(20)}
-        bench.labels.put_set("small", "trolls", questions)
-    (row,) = run.json("list", "--where", "type=monster")["rows"]
-    assert (row["id"], row["state"]) == ("troll", "warning")
-    findings = run.json("check")["findings"]
-    assert (["troll"], "everywhere") in [(each["chunk_ids"], each["kind"]) for each in findings]
-
-
-# -- explain ---------------------------------------------------------------------------------------
-
-
-def test_questions_of_a_file_and_of_standard_input(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Any
-) -> None:
-    file = write(tmp_path / "log.txt", "a cleric", "", "clerics and a troll", "boats")
-    made = run.json("explain", file)
-    assert (made["collection"], made["questions"]) == ("small", 3)
-    rows = {row["chunk_ids"][0]: (row["passes"], row["blocks"]) for row in made["rules"]}
-    assert rows == {"cleric-6": (2, 1), "troll": (1, 2)}
-    run.store({"boat": "{"})
-    monkeypatch.setattr("sys.stdin", io.StringIO("a troll\n"))
-    assert run("explain") == snapshot
-
-
-def test_one_question_and_one_chunk(run: Run, tmp_path: Path, snapshot: Any) -> None:
-    for question in ("Clerics, and a cleric", "which klerik is best", "the cleriks"):
-        assert run("explain", "--question", question, "--chunk", "cleric-6") == snapshot
-    assert run.json("explain", "--question", "the cleriks?!", "--chunk", "cleric-6") == snapshot
-    for chunk in ("nobody", "boat", "secret"):
-        run("explain", "--question", "x", "--chunk", chunk, code=2)
-        assert f"no chunk '{chunk}' with a rule" in run.err
-    run("explain", write(tmp_path / "none.txt", ""), code=2)
-    assert "no questions" in run.err
-    run("explain", write(tmp_path / "two.txt", "one", "two"), "--chunk", "troll", code=2)
-    assert "--chunk explains one question" in run.err
 
 
 # -- test ------------------------------------------------------------------------------------------

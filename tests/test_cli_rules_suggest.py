@@ -15,15 +15,13 @@ from typing import Any
 import pytest
 from commands import ROOT
 from faults import FAULTS, KEY, Handler, Serve, Server, says
-from rule_runs import ALL, CHUNKS, GOOD, SUGGEST, Llm, Run, lines
+from rule_runs import CHUNKS, GOOD, SUGGEST, Llm, Run, lines
 from rule_runs import llm as llm
 from rule_runs import run as run
 from rule_runs import small as small
 from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
 from ragfilter.cli import main
-from ragfilter.cli.rules import suggest
-from ragfilter.errors import InputError
 from ragfilter.protocols import Delta
 from ragfilter.rules import drafting as runs
 from ragfilter.stores.workspace import Workspace
@@ -128,23 +126,6 @@ def test_another_file_is_not_written_to(run: Run, llm: Llm, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"hello\n", "line 1 is not a draft"),
-        (b'{"a":1}\n{"b":2}', "line 1 is not a draft"),
-        (DRAFT_6 + b"\n" + OF_OTHER, "line 2 is a draft for the collection 'other'"),
-        (DRAFT_6 + b"\n" + DRAFT_6[:-1], "line 2 is not a draft"),
-    ],
-)
-def test_only_files_of_drafts_are_continued(tmp_path: Path, content: bytes, why: str) -> None:
-    out = tmp_path / "notes.txt"
-    out.write_bytes(content)
-    with pytest.raises(InputError, match=why):
-        suggest.drafted_before(out, "small")
-    assert out.read_bytes() == content
-
-
-@pytest.mark.parametrize(
     ("fault", "words", "tried"),
     [
         ("401", "refused the key", 1),
@@ -162,19 +143,6 @@ def test_a_failing_endpoint_ends_the_run(
     assert words in run.err
     assert KEY not in run.err + printed
     assert [bool(line["error"]) for line in lines(out)] == [True] * tried
-
-
-def test_failures_now_and_then_do_not_end_the_run(run: Run, llm: Llm, tmp_path: Path) -> None:
-    def flaky(handler: Handler, body: dict[str, Any]) -> None:
-        if len(handler.server.asked) % 3:
-            handler.reply(500, "{}")
-        else:
-            says(GOOD)(handler, body)
-
-    llm(flaky)
-    out = tmp_path / "drafts.jsonl"
-    run(*SUGGEST, *ALL, "--where", "id=*c*", "--out", str(out))
-    assert [bool(line["query_must"]) for line in lines(out)] == [False, True, False, True]
 
 
 def test_a_rate_limit_is_waited_for(serve: Serve) -> None:
@@ -211,17 +179,6 @@ def test_a_rate_limit_without_end_is_a_failure() -> None:
     )
     assert next(found).failed == "rate_limit"
     assert waits == [1.0] * runs.MAX_WAITS
-
-
-def test_own_templates(run: Run, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "boats.toml").write_text(
-        "version = 1\nrecognise.title = ['^boats$']\nprompt.holds = 'The kind of boat.'\n"
-        "example.title = 'Rafts'\nexample.rule = '{\"contain\": \"raft\"}'\n"
-    )
-    llm(says('{"contain": "boat"}'))
-    monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path))
-    (draft,) = run.json(*SUGGEST, "--where", "id=boat")["drafts"]
-    assert draft["prompt_version"] == "suggest-1 boats-1"
 
 
 HEEDING_INTERRUPTS = (

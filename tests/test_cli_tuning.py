@@ -93,7 +93,7 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     assert set(tomllib.loads(text)) <= {"profile", "cutoff", "quality"}
 
 
-def test_values_are_measured_over_a_range_and_in_pairs(measured: Cli) -> None:
+def test_values_are_measured_in_pairs(measured: Cli) -> None:
     command = "eval --profile adaptive-gap"
     pair = "--vary cutoff.max_results=2,8 --vary quality.min_top_k=1,60"
     made = measured.json(f"{command} {pair} --set quality.enabled=true")
@@ -103,17 +103,6 @@ def test_values_are_measured_over_a_range_and_in_pairs(measured: Cli) -> None:
         f"adaptive-gap cutoff.max_results={most} quality.min_top_k=1" for most in (2, 8)
     ]
     assert "2 combinations left out" in made["notes"][0]
-    front = sorted((row["tokens"]["mean"], row["recall"]["mean"])
-                   for row in rows.values() if row["front"])  # fmt: skip
-    assert front == sorted(set(front), key=lambda point: point[1])
-    assert max(row["recall"]["mean"] for row in rows.values()) == front[-1][1]
-    # Over the whole range of a setting, with what `eval` says of the current value.
-    rows = {
-        row["name"]: row for row in measured.json(f"{command} --vary cutoff.gap_threshold")["rows"]
-    }
-    assert len(rows) > 20
-    f1 = measured.json(command)["filtered"]["f1"]
-    assert rows["adaptive-gap cutoff.gap_threshold=0.1"]["f1"]["mean"] == pytest.approx(f1)
 
 
 def test_what_was_learned_is_applied_from_its_file(cli: Cli, tmp_path: Path) -> None:
@@ -209,12 +198,11 @@ def test_tune_for_people_warns_of_few_labels(measured: Cli) -> None:
         ("tune --only cat-q1", "at least two labelled queries"),
         ("tune --strategy best", "cutoff.strategy"),
         ("tune --out /nowhere/at/all.toml --no-rerank", "cannot be written"),
-        ("eval --vary cutoff.jumps", "not a numeric setting"),
         ("eval --vary cutoff.max_results=1 --vary cutoff.max_results=1", "--vary takes one or two"),
         ("eval --vary cutoff.max_results=many", "cutoff.max_results = 'many' (from --vary)"),
         ("eval --vary cutoff.nothing=1", "cutoff.nothing"),
         ("gate", "nothing to check"),
-        ("gate --min beauty=1", "not a limit on a known figure"),
+        ("gate --min beauty=1", "not a limit on a figure"),
         ("gate --max-drop recall=0.1", "The baseline is missing"),
         ("gate --update-baseline", "The baseline is missing"),
         ("gate --max-drop kept=1 --baseline FILE", "one of: precision, recall, f1"),
@@ -329,7 +317,7 @@ def test_a_gate_of_a_collection_that_is_indexed_again(
     assert ElementTree.parse(junit).getroot().get("failures") == "1"
     gone = again["left"].json(f"gate --baseline {file}", code=1)["gone"]
     assert gone["queries"] == ["moon-q0", "moon-q1", "moon-q2", "moon-q3"]
-    assert gone["relevant"][0] == {"id": "cat-q0", "fewer": 1}
+    assert gone["relevant"]["cat-q0"] == 1
 
 
 def test_recalibrating_refuses_what_it_cannot_show_to_be_no_worse(

@@ -24,7 +24,7 @@ def test_later_places_win(tmp_path: Path) -> None:
     assert config.settings.cutoff.gap_threshold == 0.2
     assert config.settings.cutoff.max_results == 8
     assert config.settings.quality.min_top_k == 4
-    assert config.origins["cutoff.gap_threshold"] == f"{file}, line 3"
+    assert config.origins["cutoff.gap_threshold"] == str(file)
     assert config.origins["cutoff.max_results"] == "-k"
     assert config.origins["quality.min_top_k"] == "environment variable MIN_TOP_K"
 
@@ -91,7 +91,7 @@ REFUSED = [
     ({"MIN_TOP_K": "0"}, {}, ["quality.min_top_k", "'0'", "from 1 to 1,000,000"]),
     ({"RETRIEVAL_SCORE_THRESHOLD": "1.5"}, {}, ["score_threshold", "1.5", "from 0 to 1"]),
     ({"MIN_TOP_K": "60"}, {"quality.max_top_k": 50}, ["max_top_k (50)", "min_top_k (60)"]),
-    ({"RAGFILTER_CUTOFF__GAP_TRESHOLD": "1"}, {}, ["RAGFILTER_CUTOFF__GAP_THRESHOLD?"]),
+    ({"RAGFILTER_CUTOFF__GAP_TRESHOLD": "1"}, {}, ["RAGFILTER_CUTOFF__GAP_TRESHOLD", "unset"]),
     ({"ENABLE_RERANKER": "maybe"}, {}, ["ENABLE_RERANKER", "'maybe'", "true or false"]),
     ({}, {"cutoff.gap_threshold": "nan"}, ["cutoff.gap_threshold", "'nan'", "from --set"]),
     ({}, {"cutoff.max_results": True}, ["cutoff.max_results", "True"]),
@@ -132,36 +132,18 @@ def test_only_what_was_probably_meant_is_suggested(path: str, remedy: str) -> No
     assert caught.value.remedy == remedy
 
 
-SUGGESTED_VARIABLES = [
-    ("CUTOF__GAP_THRESHOLD", "Did you mean RAGFILTER_CUTOFF__GAP_THRESHOLD? Or unset it."),
-    ("DATADIR", "Did you mean RAGFILTER_DATA_DIR? Or unset it."),
-    ("CUTOF_GAP", f"{REFERENCE} Or unset it."),
-    ("NOSUCH", f"{REFERENCE} Or unset it."),
-]
-
-
-@pytest.mark.parametrize(("name", "remedy"), SUGGESTED_VARIABLES)
-def test_only_a_variable_that_was_probably_meant_is_suggested(name: str, remedy: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        load(environ={f"RAGFILTER_{name}": "1"})
-    assert caught.value.remedy == remedy
-
-
 BAD_FILES = [
     (b"[cutoff", "not valid TOML"),
     (b"a = " + b"[" * 10_000 + b"]" * 10_000, "s.toml is not valid TOML: it is nested too deeply"),
     (b"a = " + b"{a=" * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
     (b"\xff", r"s.toml, line 1: not UTF-8 at byte 1. Save the file as UTF-8.$"),
     (b"[cutoff]\njumps = 2 # \xe9", "s.toml, line 2: not UTF-8 at byte 13."),
-    (b"cutoff = 3", r"no setting 'cutoff' \(from .*s.toml, line 1\)"),
-    (b"[cutoff]\nnope = 3", r"no setting 'cutoff.nope' \(from .*s.toml, line 2\)"),
-    (b'[cutoff]\r\n\r\ngap_threshold = "x"', r"gap_threshold = 'x' \(from .*s.toml, line 3\)"),
-    (b'# jumps = 1\n["judge"]\n[ cutoff ] # here\n\t"jumps"=0', r"jumps = 0 \(.*toml, line 4\)"),
-    (b"\ncutoff.jumps = 0", r"jumps = 0 \(.*toml, line 2\)"),
-    (b"\ncutoff = { jumps = 0 }", r"jumps = 0 \(.*toml, line 2\)"),
+    (b"cutoff = 3", r"no setting 'cutoff' \(from .*s.toml\)"),
+    (b"[cutoff]\nnope = 3", r"no setting 'cutoff.nope' \(from .*s.toml\)"),
+    (b'[cutoff]\r\n\r\ngap_threshold = "x"', r"gap_threshold = 'x' \(from .*s.toml\)"),
     (
         b"[quality]\nmin_top_k = 9\nmax_top_k = 5",
-        r"at least min_top_k \(9\) \(from [^;]*line 2; [^;]*line 3\)",
+        r"at least min_top_k \(9\) \(from [^;]*s.toml\)",
     ),
     (b"profile = 3", "profile must be a string"),
     (b'profile = "nope"', "no profile 'nope'"),

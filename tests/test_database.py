@@ -20,7 +20,7 @@ from ragfilter.stores.preferences import Preferences
 from ragfilter.stores.runs import Runs
 
 BOOKS: tuple[type[Book], ...] = (Journal, DraftStore, LabelBook, Preferences, Runs)
-STARTS = 24
+STARTS = 8
 STARTING = multiprocessing.get_context("forkserver")
 STARTING.set_forkserver_preload(["sqlalchemy", "psycopg", "pytest", "numpy", "pydantic"])
 

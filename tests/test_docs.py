@@ -40,14 +40,9 @@ def rooms() -> Iterator[str]:
             yield f"{path.name}/"
 
 
-@pytest.mark.parametrize("room", list(rooms()))
-def test_the_architecture_names_every_room(room: str) -> None:
+def test_the_architecture_names_every_room_and_no_file_that_is_not_there() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert re.search(rf"(?<![\w/]){re.escape(room)}", text)
-
-
-def test_the_architecture_names_no_file_that_is_not_there() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert [r for r in rooms() if not re.search(rf"(?<![\w/]){re.escape(r)}", text)] == []
     # The files that the recipes add do not exist here: tests/test_recipes.py adds them.
     text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)
     files = {path.name for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
@@ -65,10 +60,6 @@ def commands() -> list[str]:
     return sorted(
         {line.split("   #")[0].strip() for line in lines if line.startswith("ragfilter ")}
     )
-
-
-def test_there_are_commands_to_check() -> None:
-    assert len(commands()) >= 40
 
 
 @pytest.mark.parametrize("line", commands())
@@ -118,12 +109,12 @@ def anchors(path: Path) -> set[str]:
     return slugs | set(re.findall(r'<a id="([\w-]+)"></a>', text))
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
-def test_every_link_leads_somewhere(path: Path) -> None:
-    for name, anchor in LINK.findall(path.read_text(encoding="utf-8")):
-        target = (path.parent / name).resolve() if name else path
-        assert target.exists(), name
-        assert not anchor or anchor in anchors(target), f"{name}#{anchor}"
+def test_every_link_leads_somewhere() -> None:
+    for path in documents():
+        for name, anchor in LINK.findall(path.read_text(encoding="utf-8")):
+            target = (path.parent / name).resolve() if name else path
+            assert target.exists(), name
+            assert not anchor or anchor in anchors(target), f"{name}#{anchor}"
 
 
 def test_the_code_cites_sections_of_the_design_that_are_there() -> None:
@@ -233,7 +224,7 @@ def test_the_workspace_snippet_of_the_rules_page_saves_and_undoes(
 def test_the_api_documentation_has_the_docstrings() -> None:
     # Warns of a module that is named twice.
     found = {*pdoc.extract.walk_specs(api_docs.modules())}
-    assert {"ragfilter", "ragfilter.evaluate.api", "ragfilter.protocols"} <= found
+    assert {"ragfilter", "ragfilter.evaluate.evaluation", "ragfilter.protocols"} <= found
     assert {"ragfilter.report.rows", "ragfilter.report.verdicts"} <= found
     assert not any(name.startswith(api_docs.LEFT_OUT) for name in found)
     documented = pdoc.doc.Module(ragfilter)

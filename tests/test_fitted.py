@@ -6,8 +6,8 @@ import pytest
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
-from ragfilter.evaluate.caveats import in_sample
-from ragfilter.layers.calibration import calibration_for
+from ragfilter.evaluate.wording import in_sample
+from ragfilter.layers.strategies.calibrated import calibration_for
 from ragfilter.model import Chunk, Hit, Pool, Space
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load

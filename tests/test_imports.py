@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
-import subprocess
-import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 
@@ -139,27 +135,3 @@ def test_no_module_imports_another_in_a_circle() -> None:
         targets = {one if one in modules else one.rpartition(".")[0] for one in named}
         graph[name] = targets & modules.keys() - {name}
     TopologicalSorter(graph).prepare()
-
-
-WATCHED = """
-import importlib, pkgutil, sys, ragfilter
-
-def watch(event, arguments):
-    path = str(arguments[0]) if event == "open" else ""
-    if path.startswith(sys.argv[1]) and not path.endswith((".py", ".pyc")) and ".pyc." not in path:
-        print(path)
-
-sys.addaudithook(watch)
-for module in pkgutil.walk_packages(ragfilter.__path__, "ragfilter."):
-    if module.name != "ragfilter.__main__":
-        importlib.import_module(module.name)
-"""
-
-
-@pytest.mark.slow
-def test_no_file_is_read_while_a_module_is_imported() -> None:
-    made = subprocess.run(
-        [sys.executable, "-c", WATCHED, str(PACKAGE)],
-        cwd=PACKAGE.parent, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert made.stdout == ""

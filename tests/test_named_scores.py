@@ -14,9 +14,11 @@ from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 import ragfilter as rf
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.sweep import kept, plan
-from ragfilter.model import Score
+from ragfilter.evaluate.tune import recorded
+from ragfilter.model import Pool, Score
 from ragfilter.report.thresholds import compared
 
 QUERY = "How strong is a troll?"
@@ -60,6 +62,53 @@ def test_the_cutoff_cuts_by_the_score_that_is_named(
     result = flt(QUERY, hits(), columns(*names), metric=metric)
     assert "".join(hit.id for hit in result) == expected
     assert result.trace("cutoff").note.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected", "reason"),
+    [
+        # Only words found b, at their first place.
+        ("dense=0.25", "ab", "dense 0.300 > 0.250"),
+        ("dense=0.25 lexical=1", "ab", "dense 0.300 > 0.250"),
+        ("dense=0.25, lexical=2", "acb", "dense 0.900 > 0.250"),
+        ("lexical=1", "bd", "lexical 3.000 > 1.000"),
+        ("mine=0.1", "acbd", ""),
+    ],
+)
+def test_each_search_has_its_own_limit(limits: str, expected: str, reason: str) -> None:
+    flt = filtered(strategy="fixed", limits=limits)
+    result = flt(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
+    assert {hit.id for hit in result} == {*expected}
+    dropped = [row for row in result.dropped if row.setting == "cutoff.limits"]
+    assert len(dropped) == len(FUSED) - len(expected)
+    assert not reason or dropped[0].reason == reason
+    ((swept, _),) = kept(result.pool, plan([flt.settings]))
+    assert swept == result.kept
+
+
+def test_limits_that_cannot_be_read_are_refused() -> None:
+    with pytest.raises(ValueError, match="must name scores"):
+        filtered(limits="dense")
+
+
+def test_a_score_that_no_hit_has_is_told() -> None:
+    result = filtered("mine")(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
+    (warning,) = result.warnings
+    assert "no hit has a score named mine" in result.trace("cutoff").detail.cut.reason  # type: ignore[union-attr]
+    assert warning.endswith("compares the distance. Named scores here: dense, lexical.")
+
+
+def test_one_dense_score_is_no_list_of_equal_ones() -> None:
+    scores = {"dense": [0.2, None, None, None], "lexical": columns("lexical")["lexical"]}
+    assert filtered()(QUERY, hits(), scores, metric=METRIC).warnings == ()
+
+
+def test_distances_tuned_on_one_score_are_refused_for_another() -> None:
+    tuned = recorded(filtered("dense").settings, [Pool(QUERY, "", "cosine", ())], Provenance())
+    flt = rf.Filter(tuned.with_values({"cutoff.score": "fused"}))
+    given = columns("dense") | {"fused": columns("lexical")["lexical"]}
+    with pytest.raises(SettingsError, match="the score dense, not fused"):
+        flt(QUERY, hits(), given, metric={"dense": "cosine", "fused": "rank"})
 
 
 def test_a_score_of_ones_own_has_a_curve_and_thresholds_on_its_scale() -> None:

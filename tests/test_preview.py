@@ -89,14 +89,6 @@ def test_a_user_is_shown_what_they_would_get() -> None:
     assert preview_expansion("root", World(*CHUNKS), on) == preview
 
 
-def test_rules_hold_where_they_are_on_and_a_question_is_there() -> None:
-    on = LLM.with_values({"query_must.enabled": True})
-    assert "ruled" in ids(preview_expansion("root", World(*CHUNKS), on))[3]
-    assert "ruled" not in ids(preview_expansion("root", World(*CHUNKS), on, query="troll"))[3]
-    assert "ruled" in ids(preview_expansion("root", World(*CHUNKS), on, query="cleric"))[3]
-    assert "ruled" in ids(preview_expansion("root", World(*CHUNKS), LLM, query="troll"))[3]
-
-
 @pytest.mark.parametrize("depth", [1, 3, 5])
 @pytest.mark.parametrize("level", [None, 0, 2])
 @pytest.mark.parametrize("query", ["troll", "cleric"])

@@ -19,8 +19,6 @@ from ragfilter.engine.replay import replay
 from ragfilter.model import (
     Chunk,
     Decision,
-    Entity,
-    Failure,
     Hit,
     LayerName,
     Outcome,
@@ -113,14 +111,6 @@ def test_the_decision_that_explains_a_hit(
     found = deciding([decision(layer, outcome) for layer, outcome in decisions], kept=kept)
     assert found is not None
     assert found.reason == expected
-
-
-def test_a_pinned_hit_that_stays_reads_pinned() -> None:
-    both = pool(hit("hill", 0.88), hit("troll", 0.93, title="Troll"), hit("mammoth", 1.2))
-    compared = replace(both, entities=(Entity("troll", ("troll",)),))
-    result = replay(compared, Settings().with_values({"entities.enabled": True}))
-    row = next(r for r in report.rows(result) if r.id == "troll")
-    assert (row.outcome, row.layer, row.place, row.rank) == ("pinned", "entities", 1, 2)
 
 
 def test_kept_come_first_in_their_own_order() -> None:
@@ -233,12 +223,6 @@ def test_success_count_and_level_are_those_of_the_seed(
     assert made["success"] == (made["status"] == "ok")
 
 
-def test_the_headline_says_why_so_many_stay() -> None:
-    cut = giants()
-    assert report.headline(cut) == cut.trace("cutoff").note
-    assert report.headline(giants(**{"cutoff.enabled": False, "retrieval.k": 4})) == "first 4"
-
-
 def test_the_headline_is_of_the_last_layer_that_changed_how_many_stay() -> None:
     made = rf.Filter("adaptive-retrieval")("q", [f"text {i}" for i in range(5)])
     (quality,) = (each for each in report.summary(made).layers if each.name == "quality")
@@ -323,13 +307,3 @@ def test_trace_names_gaps_thresholds_rounds_and_the_final_list(snapshot: Any) ->
         replay(pool(*five), Settings()), replay(pool(*many), Settings()),
     ):  # fmt: skip
         assert re.sub(r"[\d.]+ ms", "N ms", report.trace_text(result)) == snapshot
-
-
-def test_trace_tells_of_a_failed_reranker() -> None:
-    failed = (Failure("late_interaction", "no model"),)
-    found = pool(hit("a", 1.5), hit("b", 1.6))
-    poor = replace(found, failures=failed, reranker="late_interaction")
-    on = {"quality.enabled": True, "quality.score_threshold": 0.2}
-    text = report.trace_text(replay(poor, Settings().with_values({**on, "quality.mode": "always"})))
-    assert "late_interaction failed (no model)" in text
-    assert "fallback: similarity" in text

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from ragfilter import report
 from ragfilter.cli.query import query_text
@@ -106,12 +105,6 @@ def test_the_text_tells_the_figures() -> None:
     assert re.search(r"brought +1.200 +low ", shown)
     remembered = query_text(judged(replace(SAID, cached=True)), profile="llm-filter")
     assert "tokens, cached | m" in remembered
-
-
-def test_an_unreadable_action_is_the_reason_and_not_silence(snapshot: SnapshotAssertion) -> None:
-    odd = replace(SAID, verdicts=SAID.verdicts[:2], unreadable=("c",))
-    reasons = {row.id: row.reason for row in report.verdict_rows(judged(odd))}
-    assert reasons["c"] == snapshot
 
 
 def test_nothing_similar_is_no_judging() -> None:

@@ -266,7 +266,7 @@ def another(info: FieldInfo) -> str:
     if info.table is not None:
         return TABLES[info.path]
     if info.value_type is str:
-        return "another"
+        return "dense=0.5" if info.path == "cutoff.limits" else "another"
     return f"{info.default + (1 if info.value_type is int else 0.05):g}"
 
 

@@ -103,13 +103,6 @@ def test_what_no_llm_has_judged_yet_says_so(snapshot: SnapshotAssertion) -> None
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"cutoff.strategy": "fixed", "cutoff.max_results": 3}, "came after the first 3"),
-        # There is a cliff, but k was reached before it.
-        ({"cutoff.gap_threshold": 0.05, "cutoff.min_results": 1, "cutoff.max_results": 1},
-         "came after the first 1"),
-        ({"cutoff.enabled": False, "retrieval.k": 3}, "came after the first 3"),
-        ({"cutoff.gap_threshold": 4.0, "cutoff.distance_offset": 0.1, "cutoff.max_results": 9},
-         "were too far from the best match"),
         ({"quality.enabled": True, "quality.score_threshold": 0.8, "quality.max_top_k": 9,
           "quality.min_top_k": 9, "cutoff.enabled": False, "retrieval.k": 9},
          "did not match well enough"),

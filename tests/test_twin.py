@@ -61,9 +61,6 @@ COMMANDS = {
         query QUERY -p full --set retrieval.lexical=true --set cutoff.score=fused --all --debug
     """,
     "query one": """
-        query "the cat" --why cat-0
-        query "the cat" --why hidden-cat-0
-        query "the cat" --why moon-1 --json
         query "the cat" --files cat*
         query "the cat" --files vault*
     """,
@@ -82,7 +79,7 @@ COMMANDS = {
         eval FILES -p full -p adaptive-gap --json
     """,
     "sweep": """
-        eval FILES -p adaptive-gap --vary cutoff.gap_threshold --json
+        eval FILES -p adaptive-gap --vary cutoff.gap_threshold=0.05,0.2 --json
         eval FILES -p adaptive-gap --vary cutoff.max_results=1,3 --against full
     """,
     "tune": """
@@ -107,7 +104,7 @@ COMMANDS = {
         eval FILES -p full --save one
         eval --queries mine --save two --json
         - runs show 1 --json
-        - runs show 2 --intervals
+        - runs show 2
         - runs show 2 --against 1
         - runs list
         - report run 1
@@ -137,14 +134,6 @@ COMMANDS = {
         rules export
         rules export --out rules.csv
         rules list --where state=changed
-    """,
-    "rules explain": """
-        rules explain asked.txt
-        rules explain asked.txt --json
-        rules explain --question "the cat" --chunk cat-1
-        rules explain --question "the cat" --chunk hidden-cat-0
-        rules test expected.jsonl
-        rules test expected.jsonl --json
     """,
     "rules matrix": """
         rules matrix FILES

@@ -6,7 +6,6 @@ import importlib
 import json
 import pkgutil
 import random
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -25,8 +24,6 @@ from ragfilter.workbench import Workbench
 USER = User(1, ("sales",))
 SECRET = "Secretly"
 """A word that only hidden chunks have."""
-ANEW = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9a-f]+")
-"""The version of a collection: drawn at random when it is made."""
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 TOPICS = {
     "cat": "purrs in the warm sun",

@@ -256,6 +256,15 @@ def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: st
         raise InputError(f"{where}: {why}.", remedy=remedy) from None
 
 
+RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Beginnings of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+
+
+def harmless(cell: str) -> str:
+    """`cell`, with a leading apostrophe if a spreadsheet could take it for a formula."""
+    return f"'{cell}" if cell.startswith(RISKY) else cell
+
+
 class TextFiles:
     """Text files in `folder`. Raises InputError."""
 

@@ -12,6 +12,7 @@ from ragfilter.answer.stream import Answer, AnswerStream
 from ragfilter.engine import retrieve
 from ragfilter.engine.search import Backends
 from ragfilter.judge.call import NO_LLM
+from ragfilter.layers.cutoff import unknown_score
 from ragfilter.model import PoolResult, User
 from ragfilter.protocols import ChatModel
 from ragfilter.report.thresholds import learned_elsewhere
@@ -44,6 +45,8 @@ def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolRe
     tell_learned_elsewhere(settings, backends)
     # Not pushed into the store, whose own filter is slow for large collections.
     result = retrieve.run(text, settings, backends, user, wide=True)
+    if warning := unknown_score(result):
+        log.warning("%s", warning)
     if backends.chat is None and waits_for_judge(result):
         log.warning("The judge %s.", NO_LLM)
     return result

@@ -23,7 +23,6 @@ from ragfilter.model import User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import field
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ class Sides(Viewing):
         list[str] | None,
         typer.Option(
             metavar="PATH=V,V,…",
-            help="Measure with each of these values of a setting; without values, over its whole "
-            "range. Given twice: with every pair.",
+            help="Measure with each of these values of a setting. Given twice: with every pair.",
         ),
     ] = None
     prompts: Annotated[
@@ -90,7 +88,7 @@ class Sides(Viewing):
         from ragfilter.evaluate.variants import Variant, judged
 
         loaded, error = self.load(), None
-        axes = self._axes(loaded[0])
+        axes = self._axes()
         named: dict[str, Config] = {}
         refused = 0
         for base, values in product(loaded, product(*axes.values())):
@@ -121,28 +119,16 @@ class Sides(Viewing):
             flags=[configuration.Given("--set", given), configuration.Given("--vary", changes)],
         )  # fmt: skip
 
-    def _axes(self, loaded: Config) -> dict[str, list[str]]:
-        """The varied settings with their values. Raises InputError, SettingsError."""
-        from ragfilter.evaluate import maps
-
+    def _axes(self) -> dict[str, list[str]]:
+        """The varied settings with their values. Raises InputError."""
         axes: dict[str, list[str]] = {}
         for text in self.vary or ():
-            path, sign, values = (part.strip() for part in text.partition("="))
-            axes[path] = [value.strip() for value in values.split(",")] if sign else []
+            path, _, values = text.partition("=")
+            axes[path.strip()] = [value.strip() for value in values.split(",")]
         if len(axes) > MAX_AXES or len(axes) < len(self.vary or ()):
             raise InputError(
                 "--vary takes one or two different settings.", remedy="Leave out the others."
             )
-        numeric = maps.axes(loaded.settings) if not all(axes.values()) else []
-        for path in [path for path, values in axes.items() if not values]:
-            if path not in numeric:
-                raise InputError(
-                    f"{path!r} is not a numeric setting in effect here.",
-                    remedy=f"Write --vary {path}=VALUE,VALUE, or use one of {', '.join(numeric)}.",
-                )
-            n = maps.LINE if len(axes) == 1 else maps.COARSE
-            points = maps.points(field(path), loaded.settings, n)
-            axes[path] = [f"{point:g}" for point in points]
         return axes
 
 
@@ -182,7 +168,7 @@ def _one(
 ) -> None:
     """Measure one set of settings beside the unfiltered search."""
     from ragfilter.cli import results
-    from ragfilter.evaluate import caveats, evaluation, frame
+    from ragfilter.evaluate import evaluation, frame, wording
     from ragfilter.evaluate.variants import filtered_and_plain
 
     (loaded,) = sides.load()
@@ -210,8 +196,8 @@ def _one(
         f"{counted(len(measured.rows), 'labelled query')}",
         results.rows_text(frame.rows(records, filtered_and_plain(settings)), prices),
         results.questions_text(frame.questions(records)),
-        caveats.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
-        caveats.fell_back(sum(row.waiting for row in measured.rows)),
+        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        wording.fell_back(sum(row.waiting for row in measured.rows)),
     ]
     output.emit("".join(f"{line.rstrip()}\n" for line in lines if line))
 

@@ -61,11 +61,10 @@ def gate(
     Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
     chooses among the queries. Exits with 1 if any check fails.
     """
-    from ragfilter.evaluate import caveats
     from ragfilter.evaluate import gate as gating
+    from ragfilter.evaluate import wording
     from ragfilter.evaluate.evaluation import evaluate
     from ragfilter.evaluate.labelled_queries import labels_version
-    from ragfilter.stores.manage import content_of
     from ragfilter.stores.relabel import mapped_share
 
     if watch is not None:
@@ -99,7 +98,7 @@ def gate(
         collection = bench.collection(place.collection)
         now = gating.BaselineOrigin(
             collection=place.collection,
-            collection_version=content_of(bench.workspace, collection, user),
+            collection_version=bench.workspace.content_of(collection, user),
             labels_version=labels_version(labels),
             model=backends.embedder.name,
             space=collection.space,
@@ -141,12 +140,12 @@ def gate(
     lines = [
         f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
         f"{counted(n, 'labelled question')}",
-        *(f"{'ok' if one.passed else 'BROKEN':6s}  {gating.line(one)}" for one in gate.every),
+        *(f"{'ok' if one.passed else 'BROKEN':6s}  {one.line}" for one in gate.every),
         f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
         *(f"        {line}" for line in broken),
         gate.verdict,
-        caveats.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
-        caveats.fell_back(waiting),
+        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        wording.fell_back(waiting),
     ]
     text = "".join(f"{line}\n" for line in lines if line)
     output.emit(head | gate.model_dump(exclude={"notes"}) if as_json else text)

@@ -78,7 +78,9 @@ class QueryOptions:
 
         assert self.queries is not None
         chosen = {"only": self.only or (), "leave_out": self.leave_out or ()}
-        if llm or not query_sets.in_files(collection, self.queries, self.qrels):
+        # The set of a demo's own collection also includes people's labels.
+        own = self.qrels is None and self.queries == collection
+        if llm or own or not query_sets.are_files(self.queries, self.qrels):
             if book is None:
                 return None
             labels = query_sets.load(book, collection, self.queries, llm=llm, bare=bare)
@@ -183,9 +185,9 @@ def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
 def warn_of(labels: Labels) -> None:
     """Warn if there are too few labelled queries for reliable figures, or some without anything
     relevant."""
-    from ragfilter.evaluate import caveats
+    from ragfilter.evaluate import wording
 
-    for caveat in caveats.about_labels(labels):
+    for caveat in wording.about_labels(labels):
         log.warning("%s", caveat)
 
 
@@ -194,10 +196,10 @@ def warn_in_sample(
 ) -> list[str]:
     """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
     warning, if any, as notes of a document."""
-    from ragfilter.evaluate import caveats
+    from ragfilter.evaluate import wording
     from ragfilter.evaluate.labelled_queries import labels_version
 
-    caveat = caveats.in_sample(settings, labels_version(labels), collection)
+    caveat = wording.in_sample(settings, labels_version(labels), collection)
     notes = [f"{side}: {caveat}" if side else caveat] if caveat else []
     for note in notes:
         log.warning("%s", note)

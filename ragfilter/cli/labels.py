@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,7 +23,6 @@ from ragfilter.cli.options import (
     load_config,
     refuse_beside,
     refuse_without,
-    text_argument,
     text_option,
 )
 from ragfilter.errors import InputError
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.relabel import Relabelled
 
 
-labels = make_group(
-    "labels", "Make, import, export, list and propose labels; rename and remove query sets."
-)
+labels = make_group("labels", "Make, import, export, list and propose labels.")
 
 SetName = Annotated[
     str,
@@ -215,56 +212,6 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {grades}")
     lines += [f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}"] if by_llm else []
     output.show(document, "\n".join(lines) + "\n", as_json=as_json)
-
-
-SetArgument = Annotated[str, text_argument(metavar="SET", help="Name of the query set.")]
-
-
-@command(labels)
-def rename(
-    place: Place,
-    name: SetArgument,
-    new: Annotated[str, "New name of the query set."],
-) -> None:
-    """Rename a query set. Saved runs keep the old name."""
-    from ragfilter.evaluate import query_sets
-
-    with place.open("labels") as bench:
-        query_sets.rename(bench.labels, place.collection, name, new)
-    output.emit(f"{place.collection}: query set {name} is now {new}\n")
-
-
-@command(labels)
-def remove(place: Place, name: SetArgument) -> None:
-    """Remove a query set. The labels of its questions stay."""
-    from ragfilter.evaluate import query_sets
-
-    with place.open("labels") as bench:
-        query_sets.remove(bench.labels, place.collection, name)
-    output.emit(f"{place.collection}: query set {name} is removed; its labels stay\n")
-
-
-@command(labels)
-def history(
-    place: Place,
-    switch: Annotated[
-        Literal["on", "off"] | None, typer.Argument(help="off deletes what was recorded.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show or change whether the app records questions. They form the query set `asked`."""
-    from ragfilter.stores.labels import ASKED
-
-    collection = place.collection
-    with place.open("labels") as bench:
-        bench.collection(collection)
-        if switch is not None:
-            bench.labels.record_history(collection, switch == "on")
-        keeps = bench.labels.records_history(collection)
-        asked = len(bench.labels.queries(collection, ASKED))
-    document = {"collection": collection, "keeps": keeps, "asked": asked}
-    state = f"recorded, {counted(asked, 'question')} so far" if keeps else "not kept"
-    output.show(document, f"{collection}: asked questions are {state}\n", as_json=as_json)
 
 
 @command(labels)

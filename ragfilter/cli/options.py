@@ -20,7 +20,6 @@ from ragfilter.layers.clearance import viewer
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import User
 from ragfilter.settings import config as configuration
-from ragfilter.settings import saved
 from ragfilter.settings.config import Config
 from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES
@@ -94,7 +93,7 @@ def file_of(value: Path, deployment: Deployment) -> Path:
     from ragfilter.stores.workspace import text_files
 
     with closing(text_files(deployment.data_dir, deployment.address)) as files:
-        return saved.find(files, whole(str(value)))
+        return configuration.find_saved(files, whole(str(value)))
 
 
 ConfigFile = Annotated[

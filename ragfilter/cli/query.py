@@ -19,12 +19,10 @@ from ragfilter.cli.options import (
     GapThreshold,
     Json,
     Place,
-    refuse_beside,
     refuse_without,
     setting,
 )
 from ragfilter.cli.output import percent
-from ragfilter.engine.whatif import changes, wording
 from ragfilter.judge import call
 from ragfilter.model import PoolResult
 from ragfilter.report import (
@@ -39,7 +37,6 @@ from ragfilter.report import (
     summary,
     verdict_rows,
 )
-from ragfilter.report.trace import explain
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -81,9 +78,6 @@ def query(
     references: Annotated[bool, "With --json: add each hit's references as refs."] = False,
     answer: Annotated[bool, "Answer from the kept chunks."] = False,
     debug: Annotated[bool, "Print the trace (with --json: on standard error)."] = False,
-    why: Annotated[
-        str | None, typer.Option(metavar="ID", help="Explain one chunk, and what would change it.")
-    ] = None,
     every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -95,9 +89,7 @@ def query(
         "--files": {"retrieval.source_pattern": files},
         "--rerank": {"judge.enabled": rerank or None},
     }
-    if why is not None:
-        refuse_beside("--why", answer=answer, debug=debug, all=every, references=references)
-    elif not as_json:
+    if not as_json:
         refuse_without("--json", references=references)
     loaded, user = filtering.load(flags)
     if k is not None:
@@ -108,10 +100,6 @@ def query(
     with place.open("query") as bench:
         result = access.ask(text, loaded.settings, access.backends(bench, place.collection), user)
         answered = access.answer_of(result, bench) if answer else None
-    if why is not None:
-        explanation = why_document(result, why)
-        output.emit(explanation if as_json else why_text(explanation))
-        return 0
     if as_json:
         document = report.document(result, references=references) | {
             "profile": loaded.profile,
@@ -154,9 +142,14 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     dropped = [row for row in listed if not row.kept]
     shown = listed if every else listed[: len(result.kept) + SHOWN]
     hidden = len(listed) - len(shown)
+    layers = [
+        (each.name, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), each.line)
+        for each in view.layers
+        if each.enabled
+    ]
     parts = [
         f"{result.query}\n{_figures(result, view, profile)}\n",
-        _layer_table(view),
+        output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),
         f"{result.message}\n" if result.message else "",
         _hit_table(shown) if shown else "",
@@ -175,15 +168,6 @@ def _figures(result: PoolResult, view: Summary, profile: str) -> str:
         f"({first(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, {result.pool.space}, profile {profile}"
     )
-
-
-def _layer_table(view: Summary) -> str:
-    lines = [
-        (each.name, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), each.line)
-        for each in view.layers
-        if each.enabled
-    ]
-    return output.table(("layer", "hits", "time", "what it did"), lines)
 
 
 def _hit_table(listed: Sequence[ChunkRow]) -> str:
@@ -270,31 +254,3 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
         "ms": round(answer.ms, 3),
         "cached": answer.cached,
     }
-
-
-def why_document(result: PoolResult, chunk_id: str) -> dict[str, Any]:
-    """Every layer's decision about a chunk, and the smallest changes that would bring it back or
-    drop it. Raises InputError."""
-    return {
-        "id": chunk_id,
-        "incomplete": result.pool.incomplete,
-        "kept": any(hit.id == chunk_id for hit in result.kept),
-        "explanation": explain(result, chunk_id),
-        "changes": [asdict(each) | {"words": each.words} for each in changes(result, chunk_id)],
-        "question": (asked := wording(result, chunk_id)) and asdict(asked),
-    }
-
-
-def why_text(explanation: dict[str, Any]) -> str:
-    """The document as text."""
-    verb = "drop it" if explanation["kept"] else "bring it back"
-    ways = [*explanation["changes"]]
-    if question := explanation["question"]:
-        terms = ", ".join(question["terms"])
-        ways.append(question | {"words": f"Add to the question: {terms}"})
-    lines = [explanation["explanation"], f"What would {verb}:"]
-    for way in ways:
-        others = [f"+ {', '.join(way['came'])}"] if way["came"] else []
-        others += [f"− {', '.join(way['went'])}"] if way["went"] else []
-        lines.append(f"  {way['words']}" + (f"  ({'; '.join(others)})" if others else ""))
-    return "\n".join(lines if ways else [*lines, "  no single change"]) + "\n"

@@ -20,12 +20,11 @@ from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import PoolResult
-from ragfilter.publish import reports
-from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer
 from ragfilter.report import seen
 from ragfilter.settings.profiles import PROFILES
 
 if TYPE_CHECKING:
+    from ragfilter.publish.reports import Called, ShownAnswer
     from ragfilter.workbench import Workbench
 
 report = make_group(
@@ -50,20 +49,24 @@ def query(
     out: Out = None,
 ) -> None:
     """Report what the filter does to one question, or how two settings differ on it."""
+    from ragfilter.publish import reports
+
     loaded, user = filtering.load()
     with place.open("report") as bench:
         backends = access.backends(bench, place.collection)
         prices = bench.prices
         result = seen(access.ask(text, loaded.settings, backends, user))
         collection = backends.collection
-        origin = ReportOrigin(
+        origin = reports.ReportOrigin(
             collection.name, bench.version_seen(collection.name, result.user),
             backends.embedder.name, collection.space, result.user, datetime.now(UTC),
         )  # fmt: skip
 
         def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[ShownAnswer]:
             shown = sides if answer else ()
-            return [shown_answer(name, *access.answer_of(each, bench)) for name, each in shown]
+            return [
+                reports.shown_answer(name, *access.answer_of(each, bench)) for name, each in shown
+            ]
 
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
@@ -80,7 +83,7 @@ def query(
             first = seen(access.ask(text, other.settings, backends, user))
             names = (
                 replace(other, settings=first.settings),
-                Called("these settings", loaded.profile, result.settings),
+                reports.Called("these settings", loaded.profile, result.settings),
             )
             page = reports.of_two(
                 (first, result), names, origin, prices=prices,
@@ -93,7 +96,7 @@ def query(
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
     from ragfilter.evaluate.runs import changed_since, load
-    from ragfilter.publish import measured
+    from ragfilter.publish import reports
 
     with access.open_for(data_dir, "report") as bench:
         run = load(bench.runs.get(number), bench.runs)
@@ -103,14 +106,14 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
             f"Run {number} has no measured query yet.",
             remedy="Continue it with the same `ragfilter eval --save` command.",
         )
-    output.write(measured.of_run(run, bench.prices, since=since), out)
+    output.write(reports.of_run(run, bench.prices, since=since), out)
 
 
 @command(report)
 def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
     from ragfilter.evaluate import runs
-    from ragfilter.publish import measured
+    from ragfilter.publish import reports
 
     with access.open_for(data_dir, "report") as bench:
         a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
@@ -121,14 +124,16 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
             remedy="Compare runs over the same query set.",
         )
     names = (
-        Called(f"run {a.run.id}", a.run.plan.profile, a.settings),
-        Called(f"run {b.run.id}", b.run.plan.profile, b.settings),
+        reports.Called(f"run {a.run.id}", a.run.plan.profile, a.settings),
+        reports.Called(f"run {b.run.id}", b.run.plan.profile, b.settings),
     )
-    output.write(measured.of_runs(compared, names, bench.prices), out)
+    output.write(reports.of_runs(compared, names, bench.prices), out)
 
 
 def compared_settings(against: str, bench: Workbench) -> Called:
     """The settings that `--against` names. Raises InputError, SettingsError."""
+    from ragfilter.publish.reports import Called
+
     if against.isdecimal() and len(against) < 10:
         from ragfilter.evaluate.runs import settings_of
 

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ragfilter.cli.output import percent, table
-from ragfilter.evaluate import caveats, frame
+from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
-from ragfilter.evaluate.maps import pareto
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import money, p_value, signed
@@ -26,12 +25,11 @@ QUERY_WIDTH, ERROR_WIDTH, CHANGES = 34, 100, 10
 FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
     "kept": ".1f", "tokens": ",.0f", "ms": ".1f",
 }  # fmt: skip
-LAYER_GAINS = ("f1", "recall", "tokens")
 COUNTED = (
     "noise_reduction", "query_ms", "llm_tokens", "llm_ms", "fallbacks", "wins", "losses", "ties",
-    "p_value", "front",
+    "p_value",
 )  # fmt: skip
-"""What a row of `frame.rows` has without an interval; the last five if it is compared."""
+"""What a row of `frame.rows` has without an interval; the last four if it is compared."""
 
 
 def named(figure: str) -> str:
@@ -42,15 +40,6 @@ def named(figure: str) -> str:
 def interval_document(interval: Interval | None) -> dict[str, Any] | None:
     """A mean with its 95% interval; null if it was not measured."""
     return None if interval is None else {"mean": interval.mean, "ci": interval.ends}
-
-
-def with_front(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, with the Pareto front of recall against tokens among the settings."""
-    if rows.empty or rows["recall"].isna().all():
-        return rows.assign(front=False)
-    own = rows.index[(rows["group"] == "settings") & rows["recall"].notna()]
-    front = pareto(*(rows.loc[own, each].to_numpy(np.float64) for each in ("recall", "tokens")))
-    return rows.assign(front=rows.index.isin(own[front]))
 
 
 def rows_document(rows: pd.DataFrame, prices: Prices | None) -> list[dict[str, Any]]:
@@ -66,12 +55,12 @@ def rows_document(rows: pd.DataFrame, prices: Prices | None) -> list[dict[str, A
     ]
 
 
-def rows_text(rows: pd.DataFrame, prices: Prices | None = None, *, intervals: bool = False) -> str:
-    """The rows as text: means, F1 with its interval, or every measure with its own."""
+def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
+    """The rows as text: means, and F1 with its interval."""
     columns: dict[str, Callable[[Row], str]] = {"": lambda row: row["variant"]}
     for figure, form in FORMS.items():
         columns[named(figure)] = partial(_mean, figure, form)
-        if intervals or figure == "f1":
+        if figure == "f1":
             columns[f"95% of {named(figure)}"] = partial(_ends, figure, form)
     columns["F1 upper bound"] = partial(_mean, "f1_most", ".3f")
     columns["noise cut"] = lambda row: percent(_json(row["noise_reduction"]))
@@ -86,30 +75,11 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None = None, *, intervals: bo
     if rows["query_ms"].any():
         columns["whole query ms"] = lambda row: f"{row['query_ms']:,.0f}"
     if "gain" in rows:
-        columns["gain in F1"] = lambda row: _gain(row, "gain") if row["gain"] else "–"
+        columns["gain in F1"] = _gain
         columns["p"] = lambda row: p_value(row["p_value"]) if row["gain"] else "–"
-        columns["front"] = lambda row: "*" if row.get("front") else ""
     body = [[cell(row) for cell in columns.values()] for row in cells(rows)]
     about = "".join(f"{row['variant']}: {row['about']}\n" for row in cells(rows) if row["about"])
     return table([*columns], body) + about
-
-
-def layers_document(gains: pd.DataFrame) -> list[dict[str, Any]]:
-    """What each layer contributes, as plain values."""
-    return [
-        {"layer": row["layer"], "group": row["group"]}
-        | {name: interval_document(interval_of(row, name)) for name in LAYER_GAINS}
-        for row in cells(gains)
-    ]
-
-
-def layers_text(gains: pd.DataFrame) -> str:
-    """The same as text."""
-    body = [
-        (row["layer"], row["group"], *(_gain(row, name) for name in LAYER_GAINS))
-        for row in cells(gains)
-    ]
-    return table(("layer", "", "F1", "recall", "tokens"), body)
 
 
 def questions_document(questions: pd.DataFrame) -> list[dict[str, Any]]:
@@ -147,7 +117,7 @@ def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
         return "The two sides have no queries in common.\n"
     lines = [
         f"{b} against {a}, F1: {pairs.wins} better, {pairs.losses} worse, {pairs.ties} the same",
-        f"mean {caveats.gain(pairs.gain)}, {p_value(pairs.p_value)} (paired permutation test)",
+        f"mean {wording.gain(pairs.gain)}, {p_value(pairs.p_value)} (paired permutation test)",
     ]
     lines += [
         f"  {signed(row['gain'])}  {query_name(row['id'], row['query'], QUERY_WIDTH)}"
@@ -165,7 +135,7 @@ def several_document(
 ) -> dict[str, Any]:
     """Variants side by side as plain values: a row for each, compared with the `reference`, and
     every query with each of them."""
-    rows = with_front(frame.rows(records, variants, against=reference))
+    rows = frame.rows(records, variants, against=reference)
     figures = ("precision", "recall", "f1", "f1_most", "unlabelled")
     counts = ("kept", "lost", "tokens", "llm_tokens", "ms", "query_ms", "llm_ms", "fallback")
     queries = [
@@ -186,11 +156,11 @@ def several_text(
     each_query: bool,
 ) -> str:
     """The same as text. `each_query` adds what changed most, and the queries whose LLM failed."""
-    rows = with_front(frame.rows(records, variants, against=reference))
+    rows = frame.rows(records, variants, against=reference)
     if rows.empty:
         return ""
     text = rows_text(rows, prices)
-    text += f"gain: over {reference}. front: no other has more recall for as few tokens.\n"
+    text += f"gain: over {reference}.\n"
     if not each_query:
         return text
     sides = frame.by_variant(frame.frame(records, by="query"))
@@ -209,9 +179,9 @@ def several_text(
     return text + "".join(["\n", *failed] if failed else [])
 
 
-def _gain(row: Row, name: str) -> str:
-    gain = interval_of(row, name)
-    return caveats.gain_short(gain, 0 if name == "tokens" else 3) if gain else "–"
+def _gain(row: Row) -> str:
+    gain = interval_of(row, "gain")
+    return wording.gain_short(gain) if gain and gain.mean else "–"
 
 
 def _mean(figure: str, form: str, row: Row) -> str:
@@ -220,7 +190,7 @@ def _mean(figure: str, form: str, row: Row) -> str:
 
 def _ends(figure: str, form: str, row: Row) -> str:
     interval = interval_of(row, figure)
-    return caveats.between_ends(interval, f"{{:{form}}}".format, " – ") if interval else "–"
+    return wording.between_ends(interval, f"{{:{form}}}".format, " – ") if interval else "–"
 
 
 def _json(value: Any) -> Any:

@@ -6,13 +6,13 @@ Source: docs/design.md#evaluate.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, Place, refuse_beside
+from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, Place
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
     from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
-
-LOST = 10
 
 runs = make_group(
     "runs", "List, show, compare and remove saved runs; `ragfilter eval --save` makes them."
@@ -75,7 +73,7 @@ def import_(
     """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
     under other settings."""
     from ragfilter.evaluate import query_sets
-    from ragfilter.evaluate.recordings import matched, read_traces
+    from ragfilter.evaluate.query_files import matched, read_traces
     from ragfilter.text.titles import query_id
 
     found = read_traces(traces)
@@ -112,40 +110,19 @@ def show(
             help="Compare with this run as side A, query by query.",
         ),
     ] = None,
-    only: Annotated[
-        Literal["failures", "changed", "highlights"] | None,
-        typer.Option(
-            help="Show only failures (a lower F1 than unfiltered, or nothing relevant), changed "
-            "queries, or highlights (a gain of 0.2 or more without losing recall).",
-        ),
-    ] = None,
-    intervals: Annotated[bool, "Show the 95% interval of every measure."] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Show the table of a run, some of its queries, or its comparison with another run."""
-    from ragfilter.cli import results
-    from ragfilter.evaluate import frame
+    """Show the table of a run, or its comparison with another run."""
     from ragfilter.evaluate.runs import compare, load
 
-    if against is not None:
-        refuse_beside("--against", only=only, intervals=intervals)
-    if only is not None and not as_json:
-        refuse_beside("--only", intervals=intervals)
     with access.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)
         if against is not None:
             other = load(bench.runs.get(against), bench.runs)
             document, text = _compared(compare(other, measured, bench))
         else:
-            document, text = shown(measured, bench, intervals=intervals)
-    if only is not None:
-        queries = frame.of_kind(measured.questions, only)
-        figures = {each["id"]: each for each in document["per_query"]}
-        document |= {"per_query": [figures[i] for i in queries["id"]]}
-        text = (
-            f"No query is among the {only}.\n" if queries.empty else results.questions_text(queries)
-        )
+            document, text = shown(measured, bench)
     output.emit(document if as_json else text)
 
 
@@ -181,12 +158,10 @@ def head(run: Run) -> dict[str, Any]:
     }
 
 
-def shown(
-    measured: MeasuredRun, bench: Workbench, *, intervals: bool = False
-) -> tuple[dict[str, Any], str]:
+def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
     from ragfilter.cli import results
-    from ragfilter.evaluate import caveats, frame
+    from ragfilter.evaluate import wording
     from ragfilter.evaluate.runs import changed_since
     from ragfilter.evaluate.variants import unmeasured
 
@@ -194,12 +169,11 @@ def shown(
     gain, queries = measured.over_fixed_k, measured.questions.sort_index()
     notes = [
         *changed_since(run.plan, bench),
-        *caveats.about_records(measured.records, measured.variants),
+        *wording.about_records(measured.records, measured.variants),
     ]
     document = head(run) | {
         "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": gain.ends},
         "rows": results.rows_document(rows, bench.prices),
-        "layers": results.layers_document(measured.gains),
         "per_query": results.questions_document(queries),
         "notes": [*filter(None, [measured.in_sample]), *notes],
     }
@@ -208,18 +182,12 @@ def shown(
         f"{run.plan.query_set}, {_settings(run)}, {run.done} of "
         f"{counted(run.plan.queries, 'query')}\n"
     )
-    sentences = [caveats.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
+    sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"
     if rows.empty:
         return document, text
-    text += results.rows_text(rows, bench.prices, intervals=intervals)
+    text += results.rows_text(rows, bench.prices)
     text += f"{unmeasured([*rows['variant']])}\n\n"
-    text += "What each layer contributes, with the 95% interval\n"
-    text += f"{results.layers_text(measured.gains)}{frame.ABOUT_LAYERS}\n"
-    lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
-    if len(lost):
-        text += "\nQueries that lose most relevant chunks of those found\n"
-        text += results.questions_text(lost.head(LOST))
     return document, text
 
 

@@ -5,7 +5,7 @@ Source: docs/design.md#tune.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,8 +19,8 @@ from ragfilter.cli.labelled import LabelledOptions, QueryOptions, warn_of
 from ragfilter.cli.options import Filtering, Json, Place, refuse_beside, settings_file
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.errors import InputError
-from ragfilter.evaluate import caveats, tuning_words
-from ragfilter.evaluate.crossval import read_target
+from ragfilter.evaluate import wording
+from ragfilter.evaluate.crossval import Target, read_target
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
 from ragfilter.evaluate.measure import gather_all
@@ -32,20 +32,37 @@ from ragfilter.settings.schema import field
 from ragfilter.text.numbers import counted
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningOptions:
+    """How to tune, and where to write the settings."""
+
+    measure: Annotated[str, "f1, f2, or the fewest tokens at a recall, such as tokens@0.8."] = "f1"
+    folds: Annotated[
+        int, typer.Option(min=2, max=1000, help="Number of cross-validation folds.")
+    ] = 5
+    rerank: Annotated[bool, "Whether to try reranking too, which takes most of the time."] = True
+    out: Annotated[Path | None, "Write the settings to this TOML file."] = None
+
+    @property
+    def target(self) -> Target:
+        """What to tune for. Raises InputError, also if `out` could not be written, before the
+        minutes that tuning takes."""
+        if self.out is not None and kind(self.out.parent) != "folder":
+            raise InputError(
+                f"{self.out} cannot be written: the folder does not exist.", remedy=OTHER_OUT
+            )
+        return read_target(self.measure)
+
+
 @command()
 def tune(
     labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
-    measure: Annotated[str, "f1, f2, or the fewest tokens at a recall, such as tokens@0.8."] = "f1",
-    folds: Annotated[
-        int, typer.Option(min=2, max=1000, help="Number of cross-validation folds.")
-    ] = 5,
-    rerank: Annotated[bool, "Whether to try reranking too, which takes most of the time."] = True,
+    options: TuningOptions,
     strategy: Annotated[
         str | None, f"Use this strategy: {field('cutoff.strategy').allowed()}."
     ] = None,
-    out: Annotated[Path | None, "Write the tuned settings to this TOML file."] = None,
     as_json: Json = False,
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
@@ -53,16 +70,16 @@ def tune(
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
     loaded, user = filtering.load()
-    target = read_target(measure)
+    target, out = options.target, options.out
     if strategy is not None:
         # Checked as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
-    _check_folder(out)
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         warn_of(labels)
         tuning = tune_questions(
-            labels, loaded.settings, backends, user, target=target, folds=folds, rerank=rerank,
-            gathered=output.progress("gathered"), replayed=output.progress("replayed"),
+            labels, loaded.settings, backends, user, target=target, folds=options.folds,
+            rerank=options.rerank, gathered=output.progress("gathered"),
+            replayed=output.progress("replayed"),
         )  # fmt: skip
         head = place.head(backends.incomplete) | {"with_llm": labelled.llm}
         distances = f"{backends.collection.space}, by {backends.embedder.name}"
@@ -121,36 +138,35 @@ def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | 
     """The same as text."""
     target, tuned = tuning.target, tuning.tuned
     alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-    rows = {**tuning_words.compared_means(tuning), **alone}
+    rows = {**wording.compared_means(tuning), **alone}
     means = tuned.means
     lines = [
         f"{collection}: {tuning.queries} labelled queries, {tuning.candidates} candidates, "
         f"{tuning.folds}-fold cross-validation\n",
         output.table(
-            ("", *tuning_words.cells(means, target)),
-            [(name, *tuning_words.cells(each, target).values()) for name, each in rows.items()],
+            ("", *wording.cells(means, target)),
+            [(name, *wording.cells(each, target).values()) for name, each in rows.items()],
         ),
-        f"{tuning_words.verdict(tuning)}: {tuning_words.gain_in(target.figure, tuned.gain.of)}.",
+        f"{wording.verdict(tuning)}: {wording.gain_in(target.figure, tuned.gain.of)}.",
         ""
         if tuning.seen
         else f"Against the previous settings: "
-        f"{tuning_words.gain_in(target.figure, tuned.gain_over_before.of)}.",
-        caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
-        *tuning_words.notes(tuning),
+        f"{wording.gain_in(target.figure, tuned.gain_over_before.of)}.",
+        wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+        *wording.notes(tuning),
         "\n"
-        + "\n".join(
-            f"{path} = {tuning_words.shown(path, value)}" for path, value in changed.items()
-        )
+        + "\n".join(f"{path} = {wording.shown(path, value)}" for path, value in changed.items())
         if changed
-        else tuning_words.UNCHANGED,
-        tuning_words.fixed_k(tuned.settings),
+        else wording.UNCHANGED,
+        wording.fixed_k(tuned.settings),
         "" if file is None else f"\nWritten to {file}; use it with --config {file}.",
     ]
     return "\n".join(filter(None, lines)) + "\n"
 
 
 def _gain(gain: Gain) -> dict[str, Any]:
-    return {"f1": gain.f1, "f2": gain.f2, "mean": gain.of.mean, "ci": gain.of.ends}
+    means = {name: gain.each[name].mean for name in ("f1", "f2")}
+    return means | {"mean": gain.of.mean, "ci": gain.of.ends}
 
 
 def _figures(means: TunedMeans) -> dict[str, Any]:
@@ -200,8 +216,6 @@ def fit_reranker(
         return
     lines = [
         f"{reranker.name}: {made.hits} hits of {made.queries} queries, {made.relevant} relevant",
-        f"log-loss {made.loss:.3f} on queries that it was not fitted on, {made.base:.3f} for the "
-        "mere share",
         *(f"{path} = {value:g}" for path, value in values.items()),
         "" if out is None else f"Written to {out}; use it with --config {out}.",
     ]
@@ -216,19 +230,14 @@ def recalibrate(
     given: QueryOptions,
     place: Place,
     filtering: Filtering,
+    options: TuningOptions,
     old: Annotated[
         Path | None,
         typer.Option("--from", help="The settings in use (TOML).", callback=settings_file),
     ] = None,
-    measure: Annotated[str, "f1, f2, or the fewest tokens at a recall, such as tokens@0.8."] = "f1",
     margin: Annotated[
         float, typer.Option(min=0, max=1, help="The largest loss that counts as no worse.")
     ] = MARGIN,
-    folds: Annotated[
-        int, typer.Option(min=2, max=1000, help="Number of cross-validation folds.")
-    ] = 5,
-    rerank: Annotated[bool, "Whether to try reranking too, which takes most of the time."] = True,
-    out: Annotated[Path | None, "Write the new settings to this TOML file."] = None,
     as_json: Json = False,
 ) -> int:
     """Derive the settings anew after a change of embedding model, space, reranker, chunking or
@@ -242,8 +251,7 @@ def recalibrate(
         refuse_beside("--from", config=filtering.config)
         filtering = replace(filtering, config=old)
     loaded, user = filtering.load()
-    target = read_target(measure)
-    _check_folder(out)
+    target, out = options.target, options.out
     with place.open("recalibrate") as bench:
         from ragfilter.evaluate import query_sets
         from ragfilter.stores.labels import ASKED
@@ -258,9 +266,9 @@ def recalibrate(
         if labels.qrels:
             warn_of(labels)
             tuning = tune_questions(
-                labels, start(before, loaded.profile), backends, user, target=target, folds=folds,
-                rerank=rerank or always_reranks(before.quality), replaces=before,
-                gathered=gathered, replayed=output.progress("replayed"),
+                labels, start(before, loaded.profile), backends, user, target=target,
+                folds=options.folds, rerank=options.rerank or always_reranks(before.quality),
+                replaces=before, gathered=gathered, replayed=output.progress("replayed"),
             )  # fmt: skip
             settings = tuning.tuned.settings
         elif labels.queries:
@@ -293,17 +301,11 @@ def recalibrate(
         )
     else:
         lines = _lines(tuning, margin, labels) + (
-            tuning_words.changed(before, settings) or ["Nothing changes."]
+            wording.changed(before, settings) or ["Nothing changes."]
         )
         lines += [f"\nWritten to {out}; use it with --config {out}."] if written else []
         output.emit(f"{place.collection}: " + "\n".join(lines) + "\n")
     return 0 if no_worse else REFUSED
-
-
-def _check_folder(out: Path | None) -> None:
-    """Raise InputError if the file could not be written, before the minutes that tuning takes."""
-    if out is not None and kind(out.parent) != "folder":
-        raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
 
 
 def _document(
@@ -332,7 +334,7 @@ def _lines(tuning: Tuning | None, margin: float, labels: Labels) -> list[str]:
     """The same as text, without the changes."""
     questions = counted(len(labels.queries), "question")
     if tuning is None:
-        return [questions, f"{tuning_words.GUESS}\n"]
-    table = output.table(tuning_words.SIDES, tuning_words.sides(tuning))
-    told = tuning_words.no_worse(tuning, margin), tuning_words.stands_in(tuning)
+        return [questions, f"{wording.GUESS}\n"]
+    table = output.table(wording.SIDES, wording.sides(tuning))
+    told = wording.no_worse(tuning, margin), wording.stands_in(tuning)
     return [questions, "", table, *filter(None, told)]

@@ -25,6 +25,8 @@ FOLDS = 5
 MIN_QUERIES, MIN_DIFFERENT = 8, 2
 """An interval takes so many queries, and so many of them with another value than the most frequent
 one. With fewer, it would cover less than 95% (tests/evaluate/test_coverage.py)."""
+FEW_QUERIES = 20
+"""With fewer labelled queries, the figures say little."""
 TELLING = 6
 """Values other than 0 from which on an interval may exclude 0: no two-sided permutation test of
 five can reach 0.05, because 2 / 2⁵ = 0.0625."""

@@ -30,7 +30,15 @@ from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, rel
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
-from ragfilter.rules.families import NAME_ALONE, Family, Proposal, find_families, propose
+from ragfilter.rules.families import (
+    NAME_ALONE,
+    Family,
+    Proposal,
+    as_finding,
+    find_families,
+    propose,
+)
+from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.rules.values import telling, tokens
@@ -261,6 +269,14 @@ class Suggested:
     families: tuple[Family, ...]
     proposals: tuple[Proposal, ...]
     evidence: Evidence
+
+    def finding(self, proposal: Proposal, chunk: Chunk) -> Finding:
+        """The proposal as a finding about its chunk as it is now, with its doubts."""
+        losses = self.evidence.losses.get(chunk.id, ())
+        lost = (f"would drop what “{query}” needs" for query in losses)
+        doubts = (*filter(None, (proposal.doubt,)), *lost)
+        words = f"Ask for {proposal.value}, to tell it apart ({proposal.family})"
+        return as_finding("family", chunk, proposal.rule, words, doubts)
 
 
 def suggest(

@@ -122,7 +122,9 @@ def frame(
     rows = [_means(name, group) for name, group in groups.items()]
     if against in groups:
         for row in rows:
-            row |= _comparison(side_by_side(groups[against], groups[row["variant"]]))
+            pairs = paired(side_by_side(groups[against], groups[row["variant"]]))
+            row |= {name: getattr(pairs, name) for name in ("wins", "losses", "ties", "p_value")}
+            row |= _flat("gain", pairs.gain)
     return _table(rows)
 
 
@@ -386,12 +388,6 @@ def _table(rows: Sequence[Row]) -> pd.DataFrame:
         name: pd.Series(cells, dtype=object if any(isinstance(c, str) for c in cells) else None)
         for name, cells in columns.items()
     })  # fmt: skip
-
-
-def _comparison(sides: pd.DataFrame) -> dict[str, Any]:
-    comparison = paired(sides)
-    counted = {name: getattr(comparison, name) for name in ("wins", "losses", "ties", "p_value")}
-    return counted | _flat("gain", comparison.gain)
 
 
 def _flat(name: str, interval: Interval | None) -> dict[str, float]:

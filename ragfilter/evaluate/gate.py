@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -26,8 +28,9 @@ from ragfilter.evaluate.drift import AnsweredQuestion, Shift, answered, shifts, 
 from ragfilter.evaluate.frame import frame, permutation_p
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
+from ragfilter.text import numbers
 from ragfilter.text.normalise import whole
-from ragfilter.text.numbers import apart, counted, p_value, signed
+from ragfilter.text.numbers import counted, p_value, signed
 from ragfilter.text.titles import query_name
 
 if TYPE_CHECKING:
@@ -58,27 +61,6 @@ class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class QueryValue(_Value):
-    """The figure of one query."""
-
-    id: str
-    value: float
-
-
-class QueryLoss(_Value):
-    """How much the figure of one query changed; negative is a loss."""
-
-    id: str
-    change: float
-
-
-class FewerRelevant(_Value):
-    """How many relevant chunks fewer a query has."""
-
-    id: str
-    fewer: int
-
-
 class Limit(_Value):
     """A figure, and the value that its mean must reach (`at` least) or must not exceed."""
 
@@ -92,23 +74,38 @@ class Limit(_Value):
             return value < self.limit - EPSILON
         return value > self.limit + EPSILON
 
-    def __str__(self) -> str:
-        return f"at {self.at} {self.limit:g}"
-
 
 class Check(Limit):
-    """A limit with the actual mean. `beyond` are the queries that break the limit themselves, worst
-    first."""
+    """A limit with the actual mean. `beyond` has the figures of the queries that break the limit
+    themselves by id, worst first."""
 
     value: float
     passed: bool
-    beyond: tuple[QueryValue, ...]
+    beyond: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return f"{NAMES[self.figure]} at {self.at} {self.limit:g}"
+
+    @property
+    def line(self) -> str:
+        """What was checked, and what came out; not whether it passed."""
+        return f"mean {NAMES[self.figure]} {self.value:.3f}, at {self.at} {self.limit:g}"
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """The queries that break it, worst first, each with the reason."""
+        sign = "<" if self.at == "least" else ">"
+        write = numbers.apart if self.figure in SHARES else "{:g} {} {:g}".format
+        return {
+            i: f"{NAMES[self.figure]} {write(value, sign, self.limit)}"
+            for i, value in self.beyond.items()
+        }
 
 
 class Drop(_Value):
     """A figure compared with the baseline, over the queries that both have. The mean may drop from
-    `before` to `value` by `allowed`. `severe` are the queries that lost `SEVERE` (of 1) or more,
-    worst first."""
+    `before` to `value` by `allowed`. `lost` has the changes of the queries that lost something by
+    id, worst first, and `severe` of those that lost `SEVERE` (of 1) or more."""
 
     figure: str
     allowed: float
@@ -116,8 +113,26 @@ class Drop(_Value):
     value: float
     p_value: float
     passed: bool
-    severe: tuple[QueryLoss, ...]
-    lost: tuple[QueryLoss, ...]
+    severe: Mapping[str, float]
+    lost: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return f"{NAMES[self.figure]} against the baseline"
+
+    @property
+    def line(self) -> str:
+        """As of a check."""
+        severe = f"; {counted(len(self.severe), 'question')} lost 0.5 or more"
+        return (
+            f"mean {NAMES[self.figure]} {self.value:.3f}, baseline {self.before:.3f}: "
+            f"{signed(self.value - self.before)}, may drop {self.allowed:g} "
+            f"({p_value(self.p_value)}){severe if self.severe else ''}"
+        )
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """As of a check."""
+        return {i: f"{NAMES[self.figure]} {signed(change)}" for i, change in self.lost.items()}
 
 
 class Gone(_Value):
@@ -125,11 +140,30 @@ class Gone(_Value):
     chunks fewer they have now."""
 
     queries: tuple[str, ...]
-    relevant: tuple[FewerRelevant, ...]
+    relevant: Mapping[str, int]
+
+    def __str__(self) -> str:
+        return "questions and relevant chunks of the baseline"
 
     @property
     def passed(self) -> bool:
         return not self.queries and not self.relevant
+
+    @property
+    def line(self) -> str:
+        """As of a check."""
+        if self.passed:
+            return "all questions and relevant chunks of the baseline are there"
+        fewer = sum(self.relevant.values())
+        missing = [counted(len(self.queries), "question")] if self.queries else []
+        missing += [counted(fewer, "relevant chunk")] if fewer else []
+        return f"missing since the baseline: {', '.join(missing)}; if that is intended, renew it"
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """As of a check."""
+        fewer = {i: f"{n} fewer relevant" for i, n in self.relevant.items()}
+        return {**dict.fromkeys(self.queries, "not measured"), **fewer}
 
 
 class Gate(_Value):
@@ -222,23 +256,16 @@ def read_limit(
     text: str, at: Literal["least", "most"], *, option: str, among: Sequence[str] = GATED
 ) -> Limit:
     """Parse ``f1=0.6``, given with `option`, as a limit on one of `among`. Raises InputError."""
-    figure, sign, number = text.partition("=")
-    figure = figure.strip()
-    if not sign or figure not in among:
-        raise InputError(
-            f"{option} {text} is not a limit on a known figure.",
-            remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(among)}.",
-        )
+    figure, _, number = (part.strip() for part in text.partition("="))
     try:
         value = float(number)
     except ValueError:
-        value = float("nan")
-    most = 1.0 if figure in SHARES else float("inf")
-    if not 0 <= value <= most or value == float("inf"):
-        allowed = "from 0 to 1" if figure in SHARES else "of at least 0"
+        value = -1.0
+    if figure not in among or not 0 <= value <= (1.0 if figure in SHARES else sys.float_info.max):
         raise InputError(
-            f"{option} {text}: {number!r} is not a number {allowed}.",
-            remedy=f"Write {option} {figure}=NUMBER.",
+            f"{option} {text} is not a limit on a figure.",
+            remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(among)}; precision, "
+            "recall and f1 are between 0 and 1.",
         )
     return Limit(figure=figure, at=at, limit=value)
 
@@ -276,7 +303,7 @@ def decide(
     gone = _gone(baseline, rows)
     if mapped is not None and baseline.collection_version != now.collection_version:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
-        gone = gone.model_copy(update={"relevant": ()})
+        gone = gone.model_copy(update={"relevant": {}})
     if partly and gone.queries:
         notes.append(
             f"{len(gone.queries)} of {len(baseline.queries)} questions in the baseline were not "
@@ -306,35 +333,15 @@ def recorded_answers(baseline: Baseline) -> list[AnsweredQuestion]:
     ]
 
 
-def line(one: Checked) -> str:
-    """What was checked, and what came out; not whether it passed."""
-    match one:
-        case Check():
-            return f"mean {NAMES[one.figure]} {one.value:.3f}, {one}"
-        case Drop():
-            severe = f"; {counted(len(one.severe), 'question')} lost 0.5 or more"
-            return (
-                f"mean {NAMES[one.figure]} {one.value:.3f}, baseline {one.before:.3f}: "
-                f"{signed(one.value - one.before)}, may drop {one.allowed:g} "
-                f"({p_value(one.p_value)}){severe if one.severe else ''}"
-            )
-        case Gone() if one.passed:
-            return "all questions and relevant chunks of the baseline are there"
-        case Gone():
-            fewer = sum(each.fewer for each in one.relevant)
-            missing = [counted(len(one.queries), "question")] if one.queries else []
-            missing += [counted(fewer, "relevant chunk")] if fewer else []
-            return (
-                f"missing since the baseline: {', '.join(missing)}; if that is intended, renew it"
-            )
-
-
 def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
     """The questions that break these checks, each in one line with all its reasons; at most
     `SHOWN`, and how many more there are. `texts` has the questions by id. Pass first the checks
     whose questions are to come first: a limit on a mean also names questions that are as they
     were."""
-    reasons = _by_question(checks)
+    reasons: dict[str, list[str]] = {}
+    for one in checks:
+        for query_id, reason in ({} if one.passed else one.reasons).items():
+            reasons.setdefault(query_id, []).append(reason)
     lines = [
         f"{query_name(i, texts.get(i, ''), WIDTH)}: {', '.join(why)}"
         for i, why in islice(reasons.items(), SHOWN)
@@ -345,7 +352,7 @@ def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
 
 def failing(gate: Gate) -> int:
     """How many questions break the gate."""
-    return len(_by_question(gate.every))
+    return len({i for one in gate.every if not one.passed for i in one.reasons})
 
 
 def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
@@ -357,10 +364,10 @@ def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
         failures=str(sum(not one.passed for one in gate.every)),
     )
     for one in gate.every:
-        case = SubElement(root, "testcase", classname="ragfilter.gate", name=_xml(_name(one)))
+        case = SubElement(root, "testcase", classname="ragfilter.gate", name=_xml(str(one)))
         if not one.passed:
-            failure = SubElement(case, "failure", message=_xml(line(one)))
-            failure.text = _xml("\n".join([line(one), *broken([one], texts)]))
+            failure = SubElement(case, "failure", message=_xml(one.line))
+            failure.text = _xml("\n".join([one.line, *broken([one], texts)]))
     body: str = tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
 
@@ -368,30 +375,24 @@ def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
 def _check(rows: pd.DataFrame, limit: Limit) -> Check:
     values = dict(zip(rows["id"], rows[limit.figure].astype(float), strict=True))
     mean = sum(values.values()) / len(values)
-    beyond = [QueryValue(id=i, value=value) for i, value in values.items() if limit.breaks(value)]
-    beyond.sort(key=lambda each: each.value, reverse=limit.at == "most")
-    return Check(
-        **limit.model_dump(), value=mean, passed=not limit.breaks(mean), beyond=tuple(beyond)
-    )
+    beyond = {i: value for i, value in values.items() if limit.breaks(value)}
+    worst = dict(sorted(beyond.items(), key=itemgetter(1), reverse=limit.at == "most"))
+    return Check(**limit.model_dump(), value=mean, passed=not limit.breaks(mean), beyond=worst)
 
 
 def _drop(name: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -> Drop:
     before = np.array([getattr(baseline.queries[i], name) for i in rows["id"]])
     now = np.array([round(value, DIGITS) for value in rows[name]])
     changes = now - before
-    lost = [
-        QueryLoss(id=i, change=float(change))
-        for i, change in zip(rows["id"], changes, strict=True)
-        if change < -EPSILON
-    ]
-    lost.sort(key=lambda each: each.change)
-    severe = tuple(each for each in lost if each.change <= -SEVERE + EPSILON)
+    by_id = zip(rows["id"], map(float, changes), strict=True)
+    lost = dict(sorted((each for each in by_id if each[1] < -EPSILON), key=itemgetter(1)))
+    severe = {i: change for i, change in lost.items() if change <= -SEVERE + EPSILON}
     chance = permutation_p(changes)
     drop = float(before.mean()) - float(now.mean())
     broad = drop > allowed + EPSILON and chance < SIGNIFICANT
     return Drop(
         figure=name, allowed=allowed, before=float(before.mean()), value=float(now.mean()),
-        p_value=chance, passed=not broad and not severe, severe=severe, lost=tuple(lost),
+        p_value=chance, passed=not broad and not severe, severe=severe, lost=lost,
     )  # fmt: skip
 
 
@@ -401,12 +402,9 @@ def _gone(baseline: Baseline, rows: pd.DataFrame) -> Gone:
     fewer = {
         i: figures.relevant - int(relevant[i])
         for i, figures in sorted(baseline.queries.items())
-        if i in relevant
+        if i in relevant and figures.relevant > relevant[i]
     }
-    return Gone(
-        queries=tuple(sorted(baseline.queries.keys() - relevant.keys())),
-        relevant=tuple(FewerRelevant(id=i, fewer=n) for i, n in fewer.items() if n > 0),
-    )
+    return Gone(queries=tuple(sorted(baseline.queries.keys() - relevant.keys())), relevant=fewer)
 
 
 def _differences(baseline: Baseline, now: BaselineOrigin) -> list[str]:
@@ -419,43 +417,6 @@ def _differences(baseline: Baseline, now: BaselineOrigin) -> list[str]:
         "space": "another distance metric",
     }
     return [words for name, words in names.items() if getattr(baseline, name) != getattr(now, name)]
-
-
-def _by_question(checks: Iterable[Checked]) -> dict[str, list[str]]:
-    reasons: dict[str, list[str]] = {}
-    for one in checks:
-        for query_id, reason in [] if one.passed else _reasons(one):
-            reasons.setdefault(query_id, []).append(reason)
-    return reasons
-
-
-def _name(one: Checked) -> str:
-    match one:
-        case Check():
-            return f"{NAMES[one.figure]} {one}"
-        case Drop():
-            return f"{NAMES[one.figure]} against the baseline"
-        case Gone():
-            return "questions and relevant chunks of the baseline"
-
-
-def _reasons(one: Checked) -> list[tuple[str, str]]:
-    """Each question that breaks a check, with the reason, worst first."""
-    match one:
-        case Drop():
-            return [(each.id, f"{NAMES[one.figure]} {signed(each.change)}") for each in one.lost]
-        case Gone():
-            fewer = [(each.id, f"{each.fewer} fewer relevant") for each in one.relevant]
-            return [*((i, "not measured") for i in one.queries), *fewer]
-        case Check():
-            return [(each.id, f"{NAMES[one.figure]} {_beyond(one, each)}") for each in one.beyond]
-
-
-def _beyond(check: Check, each: QueryValue) -> str:
-    sign = "<" if check.at == "least" else ">"
-    if check.figure in SHARES:
-        return apart(each.value, sign, check.limit)
-    return f"{each.value:g} {sign} {check.limit:g}"
 
 
 def _xml(words: str) -> str:

@@ -5,8 +5,7 @@ given queries chooses between them. It also chooses the layers before the cutoff
 are taken in their order or the likeliest first. docs/design.md#calibrated.
 
 A reranker's scores of any range get a logistic map to 0..1, the share of relevant chunks among
-those with that score. How well it works is told on queries that it was not fitted on.
-docs/tuning.md.
+those with that score. docs/tuning.md.
 """
 
 from __future__ import annotations
@@ -27,11 +26,17 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
 from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.calibration import SCORED, Floats, features, probabilities
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import cut, cut_of
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.calibrated import SHARES, labels_for
+from ragfilter.layers.strategies.calibrated import (
+    SCORED,
+    SHARES,
+    Floats,
+    features,
+    labels_for,
+    probabilities,
+)
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.report.summary import NO_BUDGET
@@ -348,8 +353,10 @@ def learn_by_fold(
 
     by_fold = {int(fold): learned(np.flatnonzero(folds != fold)) for fold in np.unique(folds)}
     outcomes = [
-        sweep({i: pool}, qrels, _ways(by_fold[int(fold)].settings), user)
+        # For the target, and to fill the context budget.
+        sweep({i: pool}, qrels, [own, own.with_values({"cutoff.target": "budget"})], user)
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
+        for own in (by_fold[int(fold)].settings,)
     ]
     figures, budget = (
         {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in SET_FIGURES}
@@ -362,11 +369,6 @@ def learn_by_fold(
         budget=budget,
         dial=_dial(examples, by_fold, folds),
     )
-
-
-def _ways(learned: Settings) -> tuple[Settings, Settings]:
-    """What was learned, for the target and to fill the context budget."""
-    return learned, learned.with_values({"cutoff.target": "budget"})
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
@@ -394,16 +396,13 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
 
 @dataclass(frozen=True, slots=True)
 class RerankFit:
-    """The map, and its log-loss on every other query, fitted on the rest; `base` is the log-loss of
-    the mere share of relevant chunks."""
+    """The map, and what it was fitted on."""
 
     slope: float
     offset: float
     queries: int
     hits: int
     relevant: int
-    loss: float
-    base: float
 
 
 def fit_reranker(
@@ -416,48 +415,28 @@ def fit_reranker(
 ) -> RerankFit:
     """Fit the scores of the first `depth` hits of each pool. Raises InputError for too few labels,
     or if the scores do not rise with relevance, and ModelError."""
-    scored: list[tuple[Floats, Floats]] = []
+    scores, labels = list[float](), list[float]()
     for done, (query_id, pool) in enumerate(pools.items(), start=1):
         relevant = relevant_of(qrels[query_id])
         hits = [hit for hit in pool.hits if hit.found_by == "query"][:depth]
-        scores = list(reranker.score(pool.query, [hit.chunk.passage for hit in hits]))
-        right = [float(hit.id in relevant) for hit in hits]
-        scored.append((np.array(scores, dtype=np.float64), np.array(right)))
+        scores += reranker.score(pool.query, [hit.chunk.passage for hit in hits])
+        labels += [float(hit.id in relevant) for hit in hits]
         if progress is not None:
             progress(done, len(pools))
-    if len(scored) < MIN_LABELLED:
+    if len(pools) < MIN_LABELLED:
         raise InputError(
             f"Fitting needs at least {MIN_LABELLED} labelled queries.", remedy="Label more."
         )
-    slope, offset = _fit(scored)
-    ours, base = _loss(scored[1::2], *_fit(scored[::2])), _loss(scored[1::2], 0.0, None)
-    every = np.concatenate([each for _, each in scored])
-    return RerankFit(slope, offset, len(scored), len(every), int(every.sum()), ours, base)
-
-
-def _fit(scored: Sequence[tuple[Floats, Floats]]) -> tuple[float, float]:
-    scores, right = map(np.concatenate, zip(*scored, strict=True))
+    right = np.array(labels)
     if not 0 < right.sum() < len(right):
         raise InputError(
             "Fitting needs both relevant and irrelevant hits.", remedy="Label more queries."
         )
-    fit = _logistic(scores[:, None], right, ["score"])
+    fit = _logistic(np.array(scores)[:, None], right, ["score"])
     slope: float = fit["weights"].get("score", 0.0)
     if slope <= 0:
         raise InputError(
             "The reranker's scores do not rise with relevance.",
             remedy="Check the model, or use another reranker.",
         )
-    return slope, fit["intercept"]
-
-
-def _loss(scored: Sequence[tuple[Floats, Floats]], slope: float, offset: float | None) -> float:
-    """The mean log-loss; without an offset, of the share of relevant hits."""
-    with extra("eval"):
-        from sklearn.metrics import log_loss
-
-    scores, right = map(np.concatenate, zip(*scored, strict=True))
-    chances = np.full(len(right), right.mean())
-    if offset is not None:
-        chances = 1 / (1 + np.exp(-(slope * scores + offset)))
-    return float(log_loss(right, chances, labels=[0, 1]))
+    return RerankFit(slope, fit["intercept"], len(pools), len(right), int(right.sum()))

@@ -140,7 +140,7 @@ def fast(settings: Settings, x: str, y: str) -> bool:
     return (
         settings.cutoff.enabled
         and settings.cutoff.strategy == "gap"
-        and not settings.cutoff.score
+        and not (settings.cutoff.score or settings.cutoff.limits)
         and {x, y} <= {THRESHOLD, OFFSET, NONE}
         and not settings.judge.enabled
     )

@@ -28,7 +28,7 @@ from ragfilter.evaluate.crossval import (
 )
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Counts, f_measure, figures, ndcg, relevant_of
-from ragfilter.model import Hit, Pool, User
+from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
@@ -87,13 +87,15 @@ def curve_of(
     ranking = unfiltered(pool, _deep(settings), user)
     budget = settings.context.max_context_tokens
     costs = (cost(hit.chunk) for hit in ranking)
+    fitting, ids = fits(ranking, budget)[0], [hit.id for hit in ranking]
+    first_k = [list(compress(ids[:k], fitting)) for k in range(1, len(ids) + 1)]
     return Curve(
         query=pool.query,
         relevant=len(relevant_of(labels)),
         distances=tuple(hit.distance for hit in ranking),
         grades=tuple(labels.get(hit.id, UNLABELLED) for hit in ranking),
         tokens=tuple(fill(costs, budget)),
-        ndcg=tuple(ndcg(_first_k(ranking, budget), labels)) if ranked else (),
+        ndcg=tuple(ndcg(first_k, labels)) if ranked else (),
     )
 
 
@@ -184,13 +186,6 @@ def best_distance(curves: Sequence[Curve]) -> BestDistance | None:
     folds = folds_of([curve.query for curve in curves], FOLDS)
     held_out = pick(f1, Target().held_out({"f1": f1}, folds))
     return BestDistance(float(thresholds[choose(f1)]), float(held_out.mean()))
-
-
-def _first_k(ranking: Sequence[Hit], budget: int) -> list[list[str]]:
-    """The ids of what fits the prompt of the first k, for every k from 1."""
-    fitting, _ = fits(ranking, budget)
-    ids = [hit.id for hit in ranking]
-    return [list(compress(ids[:k], fitting)) for k in range(1, len(ids) + 1)]
 
 
 def _last_up_to(curves: Sequence[Curve], thresholds: Table) -> NDArray[np.intp]:

@@ -14,7 +14,6 @@ from ragfilter.evaluate.labelling import Agreement, agreement
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.stores.labels import (
-    ASKED,
     LABELLED,
     Label,
     LabelBook,
@@ -139,15 +138,6 @@ def import_set(
     return sorted(unknown)
 
 
-def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
-    """Rename a query set of the workspace; its labels stay. Raises InputError if there is no such
-    set or if the new name is taken or invalid, and StoreError."""
-    asked = _own(book, collection, name)
-    check_new(book, collection, new)
-    book.put_set(collection, new, asked)
-    book.remove_set(collection, name)
-
-
 def check_new(book: LabelBook, collection: str, name: str) -> None:
     """Raise InputError if a set of this name exists, and StoreError."""
     if name in sets(book, collection):
@@ -156,36 +146,12 @@ def check_new(book: LabelBook, collection: str, name: str) -> None:
         )
 
 
-def remove(book: LabelBook, collection: str, name: str) -> None:
-    """Remove a query set of the workspace; the labels of its questions stay. Raises InputError if
-    there is no such set, and StoreError."""
-    _own(book, collection, name)
-    book.remove_set(collection, name)
-
-
 def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     """The questions of a set, or a demo's own; empty if there is no such set."""
     by_id = book.queries(collection, name)
     if not by_id and name == collection and collection in DEMOS:
         return dict(of_demo(name).queries)
     return by_id
-
-
-def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
-    """The questions of a set made by a user. Raises InputError for any other."""
-    own = [each for each in book.sets(collection) if each not in (LABELLED, ASKED)]
-    if name not in own:
-        raise InputError(
-            f"The collection {collection!r} has no query set {name!r} of its own.",
-            remedy=f"There are: {', '.join(own)}." if own else "Import one first.",
-        )
-    return book.queries(collection, name)
-
-
-def in_files(collection: str, queries: str, qrels: str | None) -> bool:
-    """Whether these labelled queries are read from files or a demo, without the workspace. The set
-    of a demo's own collection also includes people's labels."""
-    return are_files(queries, qrels) and (qrels is not None or queries != collection)
 
 
 def load(

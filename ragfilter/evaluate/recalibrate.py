@@ -78,6 +78,8 @@ def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Setti
             reranks = isinstance(record, TunedOn) or record.reranker
             place = {"embedder": pool.embedder, "space": pool.space}
             place |= {"reranker": key if reranks else ""}
+            if isinstance(record, TunedOn):
+                place["score"] = settings.cutoff.score
             changed[path] = record.model_copy(update=place | ({"guess": True} if guess else {}))
     return settings.with_values(changed)
 

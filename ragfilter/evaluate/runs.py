@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, RagfilterError, SettingsError
-from ragfilter.evaluate import caveats, frame, gate, query_sets
-from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate import frame, gate, query_sets, wording
+from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
 from ragfilter.evaluate.frame import Paired, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
 from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
@@ -84,7 +84,7 @@ class MeasuredRun:
     def in_sample(self) -> str:
         """A note if the settings may have seen these labels; empty otherwise."""
         plan = self.run.plan
-        return caveats.in_sample(self.settings, plan.labels_version, plan.collection)
+        return wording.in_sample(self.settings, plan.labels_version, plan.collection)
 
     @cached_property
     def over_fixed_k(self) -> Interval | None:
@@ -157,9 +157,9 @@ class ComparedRuns:
 
     @property
     def in_sample(self) -> tuple[str, str]:
-        """What `caveats.in_sample` says of A and of B."""
+        """What `wording.in_sample` says of A and of B."""
         a, b = (
-            caveats.in_sample(own, run.plan.labels_version, run.plan.collection)
+            wording.in_sample(own, run.plan.labels_version, run.plan.collection)
             for run, own in zip(self.runs, self.settings, strict=True)
         )
         return a, b
@@ -189,10 +189,10 @@ class ComparedRuns:
             if not run.complete:
                 done = f"{run.done} of {counted(run.plan.queries, 'question')}"
                 notes.append(f"{letter} is measured for {done} only.")
-            means = {each: self.mean(each, side) for each in caveats.LABELLED}
-            sentences = *self.since[place], self.in_sample[place], caveats.unlabelled_of(means)
+            means = {each: self.mean(each, side) for each in wording.LABELLED}
+            sentences = *self.since[place], self.in_sample[place], wording.unlabelled_of(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
-        if self.paired.gain.ends and self.paired.queries < caveats.FEW_QUERIES:
+        if self.paired.gain.ends and self.paired.queries < FEW_QUERIES:
             labelled = counted(self.paired.queries, "labelled question")
             notes.append(f"Only {labelled}, so the interval is wide.")
         return notes

@@ -81,7 +81,7 @@ def kept(
     behind: dict[tuple[int, int], PoolResult] = {}
     for base, cutoff in planned:
         own = strategy(cutoff.strategy).values_of is not None
-        if not cutoff.enabled or pool.space == "rank" or own or cutoff.score:
+        if not cutoff.enabled or pool.space == "rank" or own or cutoff.score or cutoff.limits:
             result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
             yield result.kept, result.needs
             continue

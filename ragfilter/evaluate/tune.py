@@ -23,9 +23,9 @@ import numpy as np
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.caveats import FEW_QUERIES
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
+    FEW_QUERIES,
     MIN_QUERIES,
     Choice,
     Interval,
@@ -195,8 +195,6 @@ class Gain:
     """How much better one result is than another, per query. `of` is the gain in the measure being
     tuned; positive is better. `each` are the differences in the figures that `Target` may use."""
 
-    f1: float
-    f2: float
     of: Interval
     each: Mapping[str, Interval] = field(default_factory=dict)
 
@@ -355,8 +353,7 @@ def tune(
 
     def gain(one: Tables, other: Tables) -> Gain:
         of = interval(target.better(one[target.figure], other[target.figure]))
-        each = {name: interval(one[name] - other[name]) for name in CHOSEN_BY}
-        return Gain(each["f1"].mean, each["f2"].mean, of, each)
+        return Gain(of, {name: interval(one[name] - other[name]) for name in CHOSEN_BY})
 
     ends = list(accumulate(map(len, tried_by_strategy.values()), initial=1))
     groups = {
@@ -457,6 +454,7 @@ def recorded(
         date=provenance.date,
         quantiles=quantiles(settings, pools),
         strategy=cutoff.strategy if cutoff.enabled else "",
+        score=cutoff.score,
         values={path: settings.get(path) for path in (own if paths is None else paths)},
         values_only=values_only,
     )

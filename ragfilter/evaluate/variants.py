@@ -110,7 +110,11 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     """`variants`, preceded by an unfiltered search for every k among them. If several have one k,
     it searches all files if one of them does."""
     off = {f"{layer}.enabled": False for layer in SWITCHES}
-    by_k = {each.retrieval.k: each for each in sorted((v.settings for v in variants), key=_sees)}
+    patterns = sorted(
+        (v.settings for v in variants), key=lambda each: each.retrieval.source_pattern
+    )
+    # The last one counts.
+    by_k = {each.retrieval.k: each for each in reversed(patterns)}
     plain = (
         Variant(f"{UNFILTERED}, k {k}", "plain", by_k[k].with_values(off), plain=True)
         for k in sorted(by_k)
@@ -145,13 +149,6 @@ def layer_variants(settings: Settings) -> tuple[Variant, ...]:
         for name in on
     ]
     return (*added, *without)
-
-
-def _sees(settings: Settings) -> tuple[bool, str]:
-    """The order in which an unfiltered search takes over which files it searches: the last one
-    counts."""
-    pattern = settings.retrieval.source_pattern
-    return not pattern, pattern
 
 
 def _profiles(settings: Settings) -> list[Variant]:

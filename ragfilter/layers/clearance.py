@@ -6,7 +6,7 @@ docs/design.md#clearance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
@@ -173,7 +173,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     if inputs.explain:
         decisions = tuple(_decide(h, r, user) for h, r in zip(hits, refusals, strict=True))
     if hits and not kept:
-        message = _message([hit.chunk for hit in hits], user)
+        ways = ", or ".join(_ways([hit.chunk for hit in hits], user))
+        message = MESSAGE.format(ways=ways) if ways else UNREADABLE_MESSAGE
         return LayerOutput((), decisions, status="insufficient_clearance", message=message)
     return LayerOutput(kept, decisions)
 
@@ -189,11 +190,6 @@ def _decide(hit: Hit, refusal: str, user: User) -> Decision:
         None if level is None else float(level),
         float(user.level),
     )
-
-
-def _message(chunks: Sequence[Chunk], user: User) -> str:
-    ways = _ways(chunks, user)
-    return MESSAGE.format(ways=", or ".join(ways)) if ways else UNREADABLE_MESSAGE
 
 
 def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:

@@ -28,7 +28,7 @@ from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.layers.top_k import limit as top_k_limit
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Pool, PoolResult
-from ragfilter.settings.schema import Cutoff, Settings
+from ragfilter.settings.schema import Cutoff, Settings, read_limits
 from ragfilter.text import numbers
 
 DISTANCE = "distance"
@@ -41,6 +41,7 @@ SHALLOW = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hi
 UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank always"
 
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
+LIMITS = "cutoff.limits"
 
 
 # -- the cut of a list of values -------------------------------------------------------------------
@@ -148,11 +149,25 @@ def acting(result: PoolResult) -> Settings:
     return result.settings.with_values({STRATEGY: detail.cut.strategy})
 
 
+def unknown_score(result: PoolResult) -> str:
+    """A sentence if no hit has the score to cut by; empty otherwise."""
+    score, cut = result.settings.cutoff.score, cut_of(result)
+    if cut is None or not score or by_name(result.hits, score, result.pool):
+        return ""
+    there = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
+    return (
+        f"No hit has a score named {score!r}, so the cutoff compares the {cut.value_name}. Named "
+        f"scores here: {', '.join(there)}."
+    )
+
+
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the pins and the hits before the cut. `detail` holds the cut and its values."""
     check_tuned(inputs.settings, inputs.pool)
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
-    scale = _scale(pins, tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs)
+    beyond = _beyond_limits(hits, inputs) if inputs.settings.cutoff.limits else {}
+    free = tuple(hit for hit in hits if hit.id not in inputs.pinned and hit.id not in beyond)
+    scale = _scale(pins, free, inputs)
     hits = pins + scale.free
     applied = inputs.settings.cutoff
     applied = applied.model_copy(update={"strategy": scale.stand_in or applied.strategy})
@@ -182,10 +197,27 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
             decide(hit, place, scale.values, result, applied, scale.name)
             for place, hit in enumerate(scale.free, start=len(pins) + 1)
         ),
+        *beyond.values(),
     )
+    result = replace(result, reason=result.reason + scale.note)
     ids = tuple(hit.id for hit in hits)
     detail = CutoffDetail(result, ids, scale.values, scale.name, scale.background, fallback_reason)
     return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
+
+
+def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decision]:
+    """The drop of each hit that all searches which found it have beyond their limits, by id."""
+    limits, beyond = read_limits(inputs.settings.cutoff.limits), dict[str, Decision]()
+    columns = {name: by_name(hits, name, inputs.pool, places=True) for name in limits}
+    for hit in hits:
+        values = {name: column[hit.id] for name, column in columns.items() if hit.id in column}
+        if values and all(value > limits[name] + EPSILON for name, value in values.items()):
+            name, value = next(iter(values.items()))
+            reason = f"{name} {numbers.apart(value, '>', limits[name])}"
+            beyond[hit.id] = Decision(
+                hit.id, "cutoff", "dropped", reason, value, limits[name], LIMITS
+            )
+    return {i: decision for i, decision in beyond.items() if i not in inputs.pinned}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,13 +303,18 @@ def _by_probability(
     return _Scale(free, PROBABILITY, tuple(values), 1.0)
 
 
-def by_name(hits: Sequence[Hit], score: str, pool: Pool) -> dict[str, float]:
-    """The distance of each hit by the score of this name, by id; not of hits without one."""
+def by_name(
+    hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False
+) -> dict[str, float]:
+    """The distance of each hit by the score of this name, by id; not of hits without one. With
+    `places`, the rank by a score that only gives an order."""
     found: dict[str, float] = {}
+    by_distance = score == "dense" and not any(score in hit.scores for hit in hits)
     for hit in hits if score else ():
         if score in hit.scores:
-            found[hit.id] = hit.scores[score].distance
-        elif score == "dense" and pool.space != "rank":
+            own = hit.scores[score]
+            found[hit.id] = own.rank if places and own.metric == "rank" else own.distance
+        elif by_distance and pool.space != "rank":
             found[hit.id] = hit.distance
         elif score == "rerank" and hit.rerank_score is not None and not pool.scores_are_ranks:
             found[hit.id] = 1.0 - hit.rerank_score
@@ -399,6 +436,7 @@ def _unused(settings: Settings) -> frozenset[str]:
         {"tuned_on"} if cutoff.tuned_on is None else (),
         {"recall"} if cutoff.target != "recall" else (),
         {"score"} if strategy(cutoff.strategy).values_of or not named else (),
+        () if named or cutoff.limits else {"limits"},
     )
 
 

@@ -252,7 +252,8 @@ def _obey(
             if hit.id in held:
                 continue
             held.add(hit.id)
-            brought[hit.id] = _as_brought(hit, root)
+            # A hit of the pool stays what it is.
+            brought[hit.id] = hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
             steps.append(ExpandedChunk(hit.id, root.id, reached.via, reached.step))
             reason = f"referenced by {root.chunk.name}, step {reached.step} of {verdict.depth}"
             decisions[hit.id] = Decision(
@@ -346,11 +347,6 @@ def _reached(
     most = inputs.settings.judge.max_expansion
     for reached in walk(root.chunk, depth=depth, most=most, find=open_chunk):
         yield opened[reached.chunk.id], reached
-
-
-def _as_brought(hit: Hit, root: Hit) -> Hit:
-    """A hit of the pool stays what it is; one that only the expansion found says so."""
-    return hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:

@@ -7,8 +7,8 @@ the labels that chose the settings are marked. docs/design.md#tune.
 from __future__ import annotations
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.calibration import differences
 from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Pool
 from ragfilter.settings.learned import Origin, TunedOn
@@ -75,8 +75,8 @@ def unchanged(tuned: TunedOn, settings: Settings) -> dict[str, int | float]:
 
 
 def check_tuned(settings: Settings, pool: Pool) -> None:
-    """Raises SettingsError for distances that were tuned with another space, embedding model or
-    reranker. Values that somebody set by hand are not checked."""
+    """Raises SettingsError for distances that were tuned with another space, embedding model,
+    reranker or score. Values that somebody set by hand are not checked."""
     cutoff, tuned = settings.cutoff, settings.cutoff.tuned_on
     if tuned is None:
         return
@@ -86,6 +86,8 @@ def check_tuned(settings: Settings, pool: Pool) -> None:
         if name in SCALED and tuned.values.get(f"cutoff.{name}") == getattr(cutoff, name)
     )
     other = names and differences(tuned, pool, settings.quality)
+    if names and tuned.score != cutoff.score:
+        other = f"the score {tuned.score or 'distance'}, not {cutoff.score or 'distance'}"
     if other:
         raise SettingsError(
             f"{' and '.join(f'cutoff.{name}' for name in names)} "

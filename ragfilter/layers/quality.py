@@ -130,10 +130,6 @@ class _Threshold:
     def value(self, hit: Hit) -> float:
         return self.inputs.similarity(hit) if self.share is None else hit.distance
 
-    @property
-    def least_similarity(self) -> float:
-        return self.limit if self.share is None else similarity(self.limit, self.inputs.pool.space)
-
     def pick(self, hits: Sequence[Hit]) -> list[Hit]:
         return [hit for hit in hits if self.passes(self.value(hit))]
 
@@ -213,10 +209,9 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         tried.append(WidthCheck(width, len(good), max(map(inputs.similarity, first))))
         if good or width >= len(hits):
             break
-    step = replace(
-        _keep_good(hits, good, tried[-1].width, bar),
-        detail=Widening(bar.least_similarity, tuple(tried)),
-    )
+    least = bar.limit if bar.share is None else similarity(bar.limit, inputs.pool.space)
+    step = _keep_good(hits, good, tried[-1].width, bar)
+    step = replace(step, detail=Widening(least, tuple(tried)))
     return step if good else replace(step, status="low_quality_results", message=MESSAGE)
 
 

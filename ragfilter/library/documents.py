@@ -133,6 +133,7 @@ def to_hits(
     pairs = zip(chunks, (given[i].doc for i in places), strict=True)
     unranked = [Hit(chunk, 0.0, 0, doc=doc) for chunk, doc in pairs]
     numbers = [numbers[i] for i in places]
+    known: list[float] = []
     if columns:
         placed = {name: [column[i] for i in places] for name, column in columns.items()}
         held = _named_scores(placed, named)
@@ -142,9 +143,10 @@ def to_hits(
             metric = named[DENSE]
             far = max(dense, key=lambda score: score.distance)
             numbers = [own.get(DENSE, far).value for own in held]
+            known = [score.value for score in dense]
         else:
             numbers = [None] * len(numbers)
-    hits, space, warnings = _to_hits(unranked, numbers, metric)
+    hits, space, warnings = _to_hits(unranked, numbers, metric, known or numbers)
     if scores is None and not columns:
         own = [given[i] for i in visible]
         nodes = any(not each.store and hasattr(each.doc, "node") for each in own)
@@ -209,7 +211,10 @@ def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
 
 
 def _to_hits(
-    hits: Sequence[Hit], scores: Sequence[float | None], metric: Metric | None
+    hits: Sequence[Hit],
+    scores: Sequence[float | None],
+    metric: Metric | None,
+    known: Sequence[float | None],
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     numbers = [score for score in scores if score is not None]
     missing = len(scores) - len(numbers)
@@ -219,7 +224,7 @@ def _to_hits(
         lack = f"{missing} of {len(scores)} scores {'is' if missing == 1 else 'are'} missing"
         warnings = (f"{given}{lack}, so only the order given is used.",)
     elif metric is not None:
-        warnings = examine(numbers, metric)
+        warnings = examine([score for score in known if score is not None], metric)
     elif numbers:
         raise InputError("The scores have no metric.", remedy=f"Pass {METRICS}.")
     space: Space = "rank"

@@ -12,13 +12,14 @@ from ragfilter import model, report
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
 from ragfilter.layers.clearance import for_user
+from ragfilter.layers.cutoff import unknown_score
 from ragfilter.layers.prune import PRUNER
 from ragfilter.library.documents import FUSED
 from ragfilter.library.scores import Metrics
 from ragfilter.model import Hit, User
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow
-from ragfilter.report.trace import explain
+from ragfilter.report.document import explain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +86,7 @@ class Result(model.PoolResult):
             for each in self.pool.failures
         ]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
-        return (*self.pool.warnings, *failed)
+        return (*self.pool.warnings, *failed, *filter(None, [unknown_score(self)]))
 
     @property
     def context(self) -> Context:

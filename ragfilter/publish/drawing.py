@@ -7,19 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve
 from ragfilter.report import ChunkRow
-from ragfilter.report.rows import Contrast, Pairing, reason
-from ragfilter.text.titles import telling_titles
 
 WIDTH = 680
 ROW = 20
-MAX_PLACES = 25
-TITLE = 42
-STUB = 26
 UNIT = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 At = tuple[float, float]
@@ -45,21 +38,6 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
-    """Many small marks: rings, or crosses, which differ in print without colour."""
-
-    css: str
-    points: tuple[At, ...]
-    crosses: bool = False
-
-    @property
-    def path(self) -> str:
-        """The `d` attribute of an SVG path."""
-        sign = "m-2-2l4 4m-4 0l4-4" if self.crosses else "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0"
-        return "".join(f"M{x:g} {y:g}{sign}" for x, y in self.points)
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
     """The content of an SVG of `width` × `height`. `about` describes it in words."""
 
@@ -68,7 +46,6 @@ class Drawing:
     points: tuple[Point, ...] = ()
     lines: tuple[Line, ...] = ()
     texts: tuple[Point, ...] = ()
-    clouds: tuple[Cloud, ...] = ()
     width: int = WIDTH
 
 
@@ -141,33 +118,6 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     return Drawing(frame.height, about, tuple(points), (band, *lines), tuple(texts))
 
 
-def lists(contrast: Contrast) -> Drawing:
-    """The two ranked lists, joined if both keep a chunk. From each other chunk, a stub leads to the
-    colour of the layer that dropped it on the other side."""
-    left, right = 0.44 * WIDTH, 0.56 * WIDTH
-    texts = [Point(left, 12, "middle strong", label="A"),
-             Point(right, 12, "middle strong", label="B")]  # fmt: skip
-    points, lines = [], []
-    titles = telling_titles([each.title for each in contrast.pairings], TITLE)
-    for each, title in zip(contrast.pairings, titles, strict=True):
-        a, b = _place(each.a), _place(each.b)
-        if a and b:
-            lines.append(Line("kept", ((left, _row(a)), (right, _row(b)))))
-        for place, other, x, anchor, way in ((a, each.b, left, "end", 1),
-                                             (b, each.a, right, "start", -1)):  # fmt: skip
-            if not place:
-                continue
-            y = _row(place)
-            points.append(Point(x, y, "kept", _told(each), str(place)))
-            texts.append(Point(x - 12 * way, y + 4, anchor, label=title))
-            if each.keeper != "both" and other is not None:
-                lines.append(Line("fixed", ((x, y), (x + STUB * way, y))))
-                points.append(Point(x + STUB * way, y, _css(other), _told(each)))
-    longest = max((max(_place(e.a), _place(e.b)) for e in contrast.pairings), default=0)
-    about = f"The two ranked lists; {len(contrast.only('both'))} chunks are in both."
-    return Drawing(_row(longest) + 12, about, tuple(points), tuple(lines), tuple(texts))
-
-
 def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing:
     """A mean with its interval for every row, from 0 to 1."""
     frame = Axes((0, 1), (0, 1), _row(len(rows)) + 14, left=190, right=WIDTH - 60)
@@ -215,43 +165,6 @@ def tradeoff(
     return Drawing(frame.height, about, tuple(points), tuple(lines), tuple(texts))
 
 
-def counts(questions: Sequence[int]) -> Drawing:
-    """How many questions keep 0, 1, 2 … chunks."""
-    most, last = max(questions), len(questions) - 1
-    frame = Axes((-0.5, last + 0.5), (0, most), 180)
-    lines, texts = frame.grid(sorted({0, most // 2, most}), "g", "questions")
-    lines += [frame.box("bar kept", (n - 0.4, n + 0.4), (0, many))
-              for n, many in enumerate(questions) if many]  # fmt: skip
-    texts += frame.under(range(0, last + 1, ceil(last / 15) or 1), "chunks kept")
-    return Drawing(frame.height, "How many questions keep how many chunks.", (), tuple(lines),
-                   tuple(texts))  # fmt: skip
-
-
-def distances(curves: Sequence[Curve], threshold: float | None) -> Drawing:
-    """The distances of every question's first hits, one curve per question, with labelled chunks
-    marked, and a line across at `threshold`."""
-    every = [each.distances[:SHOWN_RANKS] for each in curves if each.distances]
-    if not every:
-        return Drawing(0, "")
-    low, high = min(each[0] for each in every), max(each[-1] for each in every)
-    frame = Axes((1, max(map(len, every))), (low, high), 330)
-    lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
-    lines += [frame.line("faint", list(enumerate(each, start=1))) for each in every]
-    if threshold is not None and low <= threshold <= high:
-        lines.append(frame.line("limit", [(frame.xs[0], threshold), (frame.xs[1], threshold)]))
-    texts += frame.under([1, *range(5, int(frame.xs[1]) + 1, 5)], "rank, nearest first")
-    clouds = tuple(
-        Cloud(
-            "kept" if relevant else "lost",
-            tuple(frame.at(*place) for each in curves for place in each.labelled(relevant)),
-            crosses=not relevant,
-        )
-        for relevant in (False, True)
-    )
-    about = f"The distance curves of {len(every)} questions, with the labelled chunks marked."
-    return Drawing(frame.height, about, (), tuple(lines), tuple(texts), clouds)
-
-
 def gains(values: Sequence[float]) -> Drawing:
     """The gain or loss of every question, greatest gain first."""
     ordered = sorted(values, reverse=True)
@@ -269,16 +182,6 @@ def gains(values: Sequence[float]) -> Drawing:
 
 def _row(place: int) -> float:
     return 8.0 + ROW * place
-
-
-def _place(row: ChunkRow | None) -> int:
-    """The chunk's place in the list; 0 if it is not drawn."""
-    place = 0 if row is None or row.place is None else row.place
-    return place if place <= MAX_PLACES else 0
-
-
-def _told(each: Pairing) -> str:
-    return f"{each.title} – A: {reason(each.a)}. B: {reason(each.b)}."
 
 
 def _css(row: ChunkRow) -> str:

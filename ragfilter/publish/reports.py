@@ -1,6 +1,8 @@
-"""The reports of one question: under one set of settings, or under two. Pure.
+"""The reports: of one question, under one set of settings or two, and of labelled queries, for a
+run or two sides. Pure.
 
-They contain only what their user may see, even if an operator makes them. Each is one HTML text,
+Reports of a question contain only what their user may see, even if an operator makes them; those of
+queries name questions and figures, but no chunks. Each is one HTML text,
 with styles and plots inside it and nothing to fetch. Every value is escaped, since a chunk's text
 is data, and a content security policy in the file forbids all requests.
 """
@@ -8,10 +10,11 @@ is data, and a content security policy in the file forbids all requests.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
@@ -19,7 +22,10 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import unfiltered
-from ragfilter.evaluate import caveats
+from ragfilter.evaluate import frame, prefixes, query_sets, wording
+from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
+from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
+from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
 from ragfilter.publish import drawing
@@ -112,9 +118,9 @@ def _environment() -> Environment:
         "distance": numbers.distance,
         "signed": numbers.signed,
         "p_value": numbers.p_value,
-        "gain": caveats.gain,
-        "ends": caveats.ends,
-        "between": lambda of, form: caveats.between_ends(of, form.format, "–"),
+        "gain": wording.gain,
+        "ends": wording.ends,
+        "between": lambda of, form: wording.between_ends(of, form.format, "–"),
         "reason": reason,
         "toml": to_toml,
     }
@@ -122,6 +128,7 @@ def _environment() -> Environment:
 
 
 MAX_DROPPED = 30
+KEEPERS = {"Only A keeps": "a", "Both keep": "both", "Only B keeps": "b"}
 QUOTED = "quoted from the chunks, without an LLM"
 
 
@@ -223,9 +230,8 @@ def of_two(
         sides=[size(label, each.kept, each.settings, prices)
                for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
-        lists=drawing.lists(contrasted),
-        groups=[("Only A keeps", contrasted.only("a")), ("Both keep", contrasted.only("both")),
-                ("Only B keeps", contrasted.only("b"))],
+        groups=[(title, [each for each in contrasted if each.keeper == keeper])
+                for title, keeper in KEEPERS.items()],
         answers=answers,
         settings=[(f"{label} ({letter}.toml)", each.settings, each.profile)
                   for letter, label, each in zip("ab", labels, names, strict=True)],
@@ -262,3 +268,110 @@ def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
         (answer.error if answer.text else "")
         or (DOUBT.format(why=answer.doubt) if answer.doubt else ""),
     )
+
+
+MAX_QUERIES = 30
+LABELS = {
+    "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
+    "kept": "chunks", "tokens": "tokens",
+}  # fmt: skip
+
+
+def of_run(
+    measured: MeasuredRun,
+    prices: Prices | None = None,
+    *,
+    since: Sequence[str] = (),
+    sets: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """A report of a run: every alternative with its interval, what each layer gains, and what is
+    lost. `since` is what `runs.changed_since` says, and `sets` are as for `runs.settings_name`."""
+    run, curves, queries = measured.run, measured.curves, measured.questions
+    rows = frame.cells(measured.rows)
+    lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
+    ends = {row["variant"]: {name: interval_of(row, name) for name in LABELS} for row in rows}
+    return render(
+        "run.html",
+        run=run,
+        called=settings_name(run, sets),
+        questions=len(queries),
+        said=_verdicts(measured, since),
+        f1=drawing.intervals(
+            [(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT
+        ),
+        tradeoff=drawing.tradeoff(
+            [(row["variant"], row["recall"], row["precision"]) for row in rows],
+            prefixes.fixed_line(curves),
+            prefixes.frontier(curves),
+            [row["variant"] for row in rows if row["group"] in ("settings", "plain", "oracle")],
+            CURRENT,
+        ),
+        rows=rows,
+        ends=ends,
+        labels=LABELS,
+        prices=prices,
+        cost=frame.cost,
+        current=CURRENT,
+        unmeasured=unmeasured([*ends]),
+        gains=[
+            {"layer": row["layer"], "group": row["group"]}
+            | {name: interval_of(row, name) for name in ("f1", "recall", "tokens")}
+            for row in frame.cells(measured.gains)
+        ],
+        about_layers=ABOUT_LAYERS,
+        lost=frame.cells(lost.head(MAX_QUERIES)),
+        more=max(len(lost) - MAX_QUERIES, 0),
+        settings=measured.settings,
+        command=_eval_command(run, "ragfilter.toml"),
+        origin=origin_of(run),
+    )
+
+
+def of_runs(
+    compared: ComparedRuns, names: tuple[Called, Called], prices: Prices | None = None
+) -> str:
+    """A report of two sides over the same queries, which are rows of two runs."""
+    run, changes = compared.runs[1], compared.changes
+    changed = [each for each in changes if each["gain"]]
+    verdict = f"B is {wording.compared(compared.paired.gain)} A in mean F1."
+    if any(compared.in_sample):
+        verdict = (
+            "No winner is declared, because at least one side may have been tuned on these labels."
+        )
+    return render(
+        "runs.html",
+        compared=compared,
+        prices=prices,
+        names=[each.name for each in names],
+        query_set=run.plan.query_set,
+        verdict=verdict,
+        gains=drawing.gains([each["gain"] for each in changes]),
+        changes=changed[:MAX_QUERIES],
+        more=max(len(changed) - MAX_QUERIES, 0),
+        settings=[(f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
+                  for letter, each in zip("ab", names, strict=True)],
+        commands=[_eval_command(run, f"{letter}.toml") for letter in "ab"],
+        origin=origin_of(run),
+    )  # fmt: skip
+
+
+def _eval_command(run: Run, file: str) -> str:
+    name, qrels, llm = query_sets.untitled(run.plan.query_set)
+    words = ["--config", file, "--collection", run.plan.collection, "--queries", name]
+    words += ["--qrels", qrels] if qrels else []
+    words += ["--with-llm"] if llm else []
+    saved = run.name or f"run {run.id}"
+    return command("eval", *words, "--save", saved, user=run.plan.viewer)
+
+
+def _verdicts(measured: MeasuredRun, since: Sequence[str]) -> list[str]:
+    run, own = measured.run, measured.row(CURRENT)
+    verdicts = [
+        "" if run.complete else
+        f"The run was stopped after {run.done} of {run.plan.queries} questions.",
+        *since,
+        wording.over_fixed_k(measured.over_fixed_k, measured.in_sample),
+        *wording.about_records(measured.records, measured.variants),
+        wording.unlabelled_of(own) if own else "",
+    ]  # fmt: skip
+    return [sentence for sentence in verdicts if sentence]

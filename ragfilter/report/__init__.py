@@ -6,6 +6,7 @@ Everything here is pure. Sources: docs/design.md#json and docs/design.md#page.
 from __future__ import annotations
 
 from ragfilter.report.document import document as document
+from ragfilter.report.document import trace_text as trace_text
 from ragfilter.report.rows import COLUMNS as COLUMNS
 from ragfilter.report.rows import ChunkRow as ChunkRow
 from ragfilter.report.rows import csv as csv
@@ -22,7 +23,6 @@ from ragfilter.report.summary import headline as headline
 from ragfilter.report.summary import in_prompt as in_prompt
 from ragfilter.report.summary import summary as summary
 from ragfilter.report.summary import tokens as tokens
-from ragfilter.report.trace import trace_text as trace_text
 from ragfilter.report.verdicts import VerdictRow as VerdictRow
 from ragfilter.report.verdicts import judge_stats as judge_stats
 from ragfilter.report.verdicts import remarks as remarks

@@ -52,7 +52,8 @@ class Frame:
 def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:
     """Place every hit by its rank in the list that was cut and the value compared there."""
     unit, values = compared(result, detail)
-    entered = _entered(result, detail)
+    cut = result.trace("top_k").decisions
+    entered = tuple(each.chunk_id for each in cut) if detail is None else detail.ids
     every = [row for row in rows if row.id in values and (row.rank > 0 or row.id in entered)]
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
@@ -63,13 +64,6 @@ def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | N
         unit=unit,
         entered=entered,
     )
-
-
-def _entered(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, ...]:
-    """The hits that reached the cutting layer, in its order."""
-    if detail is not None:
-        return detail.ids
-    return tuple(d.chunk_id for d in result.trace("top_k").decisions)
 
 
 def _places(

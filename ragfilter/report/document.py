@@ -1,18 +1,36 @@
-"""A result as the JSON document of `query --json`. Pure. Source: docs/design.md#json."""
+"""A result written out: as the JSON document of `query --json`, and as the debug trace. Pure.
+
+Sources: docs/design.md#json. Of the trace: Adaptive Filtering Algorithm, "Debugging" (hits, gaps,
+thresholds, cut, final list); Adaptive Result Filtering, "Debug Mode" (strategy, constraints, what
+fell); Filtering, layer 3 (rounds: what was asked for, excluded, kept). In our own words.
+
+Distances and gaps have four decimals in the trace, as in the second of these: the steps between
+them can then be checked by hand. Everywhere else (`ragfilter.text.numbers`) they have three.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from math import isnan
 from typing import Any
 
 from ragfilter.answer.context import sent
 from ragfilter.engine.replay import unfiltered
-from ragfilter.model import CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
-from ragfilter.report.rows import COLUMNS, rows, seen
+from ragfilter.errors import InputError
+from ragfilter.layers.registry import layer
+from ragfilter.layers.strategies.registry import strategy
+from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
+from ragfilter.report.rows import COLUMNS, ChunkRow, kept_first, rows, seen
 from ragfilter.report.rows import references as refs_of
-from ragfilter.report.summary import in_prompt, max_security_level
+from ragfilter.report.summary import in_prompt, layer_line, max_security_level, tokens
 from ragfilter.report.verdicts import judge_document
+from ragfilter.text import numbers
+from ragfilter.text.numbers import chunks
+
+LAYER = ("layer", "enabled", "n_in", "n_out", "ms", "note")
+ROUND = ("retrieved", "excluded", "kept")
 
 
 def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
@@ -28,6 +46,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     highest = max_security_level(result)
     result = seen(result)
     plain = unfiltered(result.pool, result.settings, result.user)
+    rounds, widths = result.trace("query_must").detail, result.trace("quality").detail
     return {
         "query": result.query,
         "collection": result.pool.collection,
@@ -40,10 +59,18 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
         "count": len(result.kept),
         "kept": [hit.id for hit in result.kept],
         "hits": _hits(result, references),
-        "layers": [_layer_document(trace) for trace in result.traces],
+        "layers": [
+            {name: getattr(each, name) for name in LAYER} | {"ms": round(each.ms, 3)}
+            for each in result.traces
+        ],
         "cutoff": _cutoff_document(result),
-        "rounds": _rounds_document(result),
-        "widening": _widening_document(result),
+        "rounds": [
+            {"round": each.number} | {name: len(getattr(each, name)) for name in ROUND}
+            for each in (rounds.rounds if isinstance(rounds, Rounds) else ())
+        ],
+        "widening": [asdict(tried) for tried in widths.widths]
+        if isinstance(widths, Widening)
+        else [],
         "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
         "judge": judge_document(result),
         "context_tokens": in_prompt(result.kept, result.settings)[1],
@@ -51,7 +78,9 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
         "unfiltered_tokens": in_prompt(plain, result.settings)[1],
         "retrieved": result.retrieved,
         "hidden": None,
-        "entities": _entity_names(result),
+        "entities": [e.name for e in result.pool.entities]
+        if result.settings.entities.enabled
+        else [],
         "needs": [
             {"kind": need.kind, "layer": need.layer, "chunks": len(need.chunk_ids), "why": need.why}
             for need in result.needs
@@ -88,11 +117,6 @@ def _decision(decision: Decision) -> dict[str, Any]:
     return decision._asdict() | {"value": None if value is None or isnan(value) else value}
 
 
-def _layer_document(trace: LayerTrace) -> dict[str, Any]:
-    names = ("layer", "enabled", "n_in", "n_out", "ms", "note")
-    return {name: getattr(trace, name) for name in names} | {"ms": round(trace.ms, 3)}
-
-
 def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
     detail = result.trace("cutoff").detail
     if not isinstance(detail, CutoffDetail):
@@ -104,21 +128,178 @@ def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _rounds_document(result: PoolResult) -> list[dict[str, int]]:
-    detail = result.trace("query_must").detail
-    if not isinstance(detail, Rounds):
-        return []
-    names = ("retrieved", "excluded", "kept")
-    return [
-        {"round": each.number} | {name: len(getattr(each, name)) for name in names}
-        for each in detail.rounds
-    ]
+MAX_HITS = 30
+"""Maximum number of hits listed as found; the decisions below list as many."""
 
 
-def _widening_document(result: PoolResult) -> list[dict[str, Any]]:
-    detail = result.trace("quality").detail
-    return [asdict(tried) for tried in detail.widths] if isinstance(detail, Widening) else []
+def trace_text(result: PoolResult) -> str:
+    """The whole trace."""
+    result = seen(result)
+    listed = rows(result)
+    names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
+    lines = [*_head(result), "", *_found(listed)]
+    for trace in result.traces:
+        lines += ["", *_layer(trace, result, names)]
+    lines += ["", *_final(result, listed)]
+    return "\n".join(lines) + "\n"
 
 
-def _entity_names(result: PoolResult) -> list[str]:
-    return [e.name for e in result.pool.entities] if result.settings.entities.enabled else []
+def _head(result: PoolResult) -> Iterator[str]:
+    pool, settings = result.pool, result.settings
+    space = "squared l2" if pool.space == "l2" else pool.space
+    yield f"Query: {result.query}"
+    yield (
+        f"Collection: {pool.collection} (distance: {space}), "
+        f"store queries: {pool.queries}, {numbers.ms(pool.gather_ms)}"
+    )
+    yield f"Settings: k unfiltered {settings.retrieval.k}, pool {settings.retrieval.pool_size}"
+    if not result.user.unrestricted:
+        departments = ", ".join(result.user.departments) or "none"
+        yield f"  clearance: level {result.user.level}, department {departments}"
+    for trace in result.traces:
+        names = layer(trace.layer).used(settings)
+        if trace.enabled and names:
+            said = {name: settings.get(f"{trace.layer}.{name}") for name in names}
+            values = ", ".join(f"{n} {_value(each)}" for n, each in said.items() if each != "")
+            yield f"  {trace.layer}: {values}"
+    off = [trace.layer for trace in result.traces if not trace.enabled]
+    if off:
+        yield f"  off: {', '.join(off)}"
+    if settings.entities.enabled and pool.entities:
+        yield f"Comparison of: {', '.join(entity.name for entity in pool.entities)}"
+
+
+def _found(listed: Sequence[ChunkRow]) -> Iterator[str]:
+    ranked = [row for row in listed if row.rank > 0]
+    yield f"Found: {len(ranked)} hits, by distance"
+    for row in ranked[:MAX_HITS]:
+        gap = "" if row.gap is None else f"  gap {row.gap:+.4f}"
+        page = "" if row.page is None else f"  page {row.page}"
+        score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
+        by = "" if row.found_by == "query" else f"  found by {row.found_by}"
+        yield f"{row.rank:5d}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
+    if len(ranked) > MAX_HITS:
+        yield f"       … and {len(ranked) - MAX_HITS} more"
+
+
+def _layer(trace: LayerTrace, result: PoolResult, names: dict[str, str]) -> Iterator[str]:
+    title = f"Layer {trace.layer}"
+    if not trace.enabled:
+        yield f"{title}: off"
+        return
+    yield f"{title}: {trace.n_in} in, {trace.n_out} out, {numbers.ms(trace.ms)}"
+    yield f"  {layer_line(trace, result)}"
+    if isinstance(trace.detail, Rounds):
+        yield from _rounds(trace.detail, names)
+    if isinstance(trace.detail, Widening):
+        yield from _widening(trace.detail)
+    if isinstance(trace.detail, CutoffDetail):
+        yield from _cutoff(trace.detail, result)
+    shown = [d for d in trace.decisions if d.chunk_id in names]
+    if trace.layer == "entities":
+        shown = [d for d in shown if d.outcome != "kept"]
+    for decision in shown[:MAX_HITS]:
+        yield f"  {decision.outcome:8s} {names[decision.chunk_id]}: {decision.reason}"
+    counts = Counter(d.outcome for d in shown[MAX_HITS:])
+    if counts:
+        rest = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
+        yield f"  … and {rest}"
+
+
+def _rounds(detail: Rounds, names: dict[str, str]) -> Iterator[str]:
+    yield f"  asking again, k {detail.k}:"
+    for r in detail.rounds:
+        yield (
+            f"    round {r.number}: {len(r.retrieved)} retrieved, "
+            f"{len(r.excluded)} excluded, {len(r.kept)} kept"
+        )
+        for mark, ids in (("keep", r.kept), ("exclude", r.excluded)):
+            for i in ids:
+                if i in names:
+                    yield f"      {mark:7s} {names[i]}"
+    yield f"    {chunks(len(detail.kept))} after {len(detail.rounds)} rounds"
+    if detail.short:
+        yield f"    {detail.short} short of what the wide pool holds"
+
+
+def _widening(detail: Widening) -> Iterator[str]:
+    for tried in detail.widths:
+        sign = "≥" if tried.good else "<"
+        yield (
+            f"  first {tried.width}: {tried.good} good, "
+            f"best similarity {tried.best:.4f} {sign} {detail.threshold:.4f}"
+        )
+
+
+def _cutoff(detail: CutoffDetail, result: PoolResult) -> Iterator[str]:
+    cut, settings = detail.cut, result.settings.cutoff
+    looked = len(cut.gaps) + 1 if cut.gaps else min(len(detail.values), settings.max_results)
+    yield f"  values: {detail.value_name}, the first {looked} of {len(detail.values)}"
+    for gap in cut.gaps:
+        left, right = detail.values[gap.after_rank - 1], detail.values[gap.after_rank]
+        yield (
+            f"    gap after {gap.after_rank}: {gap.size:+.4f}  ({left:.4f} to {right:.4f})"
+            f"{_mark(gap.after_rank, gap.skipped, gap.cliff, cut)}"
+        )
+    reads = strategy(cut.strategy).reads
+    if "gap_threshold" in reads:
+        yield f"  gap threshold: {settings.gap_threshold:.4f}"
+    if "distance_offset" in reads and detail.values:
+        best = min(detail.values[:looked])
+        yield (
+            f"  distance limit: {best + settings.distance_offset:.4f} "
+            f"(best {best:.4f} + {settings.distance_offset:.4f}), "
+            f"{'used' if cut.limit is not None else 'not needed'}"
+        )
+    yield f"  {cut.strategy}: {cut.reason}"
+    fell = detail.values[cut.kept :]
+    if fell:
+        few = ", ".join(f"{value:.4f}" for value in fell[:10])
+        yield f"  cut: {len(fell)} with {few}{' …' if len(fell) > 10 else ''}"
+
+
+def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
+    if rank == cut.cliff_after_rank:
+        return "  <- cut here"
+    if skipped:
+        return "  skipped"
+    compared = "gap_threshold" in strategy(cut.strategy).reads
+    return "  cliff, not the largest" if cliff and compared else ""
+
+
+def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
+    yield f"Result: {chunks(len(result.kept))} of {result.retrieved}, status {result.status}"
+    if result.message:
+        yield f"  {result.message}"
+    for row in kept_first(listed)[: len(result.kept)]:
+        why = f"{row.outcome}: {row.reason}"
+        yield f"{row.place:5d}. {row.title} [{row.id}]  {row.distance:.4f}  {why}"
+    for need in result.needs:
+        yield f"  waits for {need.kind}: {need.why}"
+    size = numbers.tokens(tokens(result.kept))
+    yield f"Context: about {size} in {chunks(len(result.kept))}"
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def explain(result: PoolResult, chunk_id: str) -> str:
+    """A headline and one line per layer, as the result's user may see it.
+
+    Raises InputError for a chunk that is not among the hits and, with the same message, for one
+    that the user may not see.
+    """
+    result = seen(result)
+    row = next((row for row in rows(result) if row.id == chunk_id), None)
+    if row is None:
+        raise InputError(
+            f"There is no chunk {chunk_id!r} among the hits.", remedy="Look up the ids in them."
+        )
+    place = f"kept, place {row.place}" if row.kept else f"dropped by {row.layer}"
+    lines = [f"{row.title} ({row.id}): {place}; {row.reason}"]
+    for trace in result.traces:
+        for decision in trace.decisions:
+            if decision.chunk_id == chunk_id:
+                lines.append(f"  {trace.layer}: {decision.outcome}, {decision.reason}")
+    return "\n".join(lines)

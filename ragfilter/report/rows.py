@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragfilter.basics.extras import extra
+from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import as_user
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
@@ -30,7 +31,6 @@ from ragfilter.model import (
     similarity,
 )
 from ragfilter.settings.schema import Confidence
-from ragfilter.text.tables import harmless
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -253,19 +253,8 @@ class Pairing:
         return "both" if _kept(self.b) else "a"
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
+def contrast(a: PoolResult, b: PoolResult) -> tuple[Pairing, ...]:
     """Every chunk kept by a or b: a's in order, then what only b keeps in b's order."""
-
-    pairings: tuple[Pairing, ...]
-
-    def only(self, keeper: Keeper) -> tuple[Pairing, ...]:
-        """The chunks that only this side keeps, or that both do."""
-        return tuple(each for each in self.pairings if each.keeper == keeper)
-
-
-def contrast(a: PoolResult, b: PoolResult) -> Contrast:
-    """Compare what two results keep."""
     of_a, of_b = _by_id(a), _by_id(b)
     pairings = [Pairing(i, row.title, row, of_b.get(i)) for i, row in _ordered(of_a)]
     pairings += [
@@ -273,7 +262,7 @@ def contrast(a: PoolResult, b: PoolResult) -> Contrast:
         for i, row in _ordered(of_b)
         if not _kept(of_a.get(i))
     ]
-    return Contrast(tuple(pairings))
+    return tuple(pairings)
 
 
 def reason(row: ChunkRow | None) -> str:

@@ -241,7 +241,9 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
     effect on the prompt. `price` is for a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    told = [_passing(story), _brought(story), story.unjudged, story.message]
+    were = "was" if story.brought == 1 else "were"
+    brought = f"{numbers.count(story.brought)} more {were} added, since others refer there."
+    told = [_passing(story), brought if story.brought else "", story.unjudged, story.message]
     return (*filter(None, told), *([_prompt(story, price, currency)] if story.kept else []))
 
 
@@ -273,13 +275,6 @@ def _passing(story: Story) -> str:
     why = f": {', '.join(reasons)}" if reasons else ""
     joint = " " if passing.startswith("and") else ", "
     return f"{numbers.counted(n, 'passage')} found by plain search{joint}{passing}{why}."
-
-
-def _brought(story: Story) -> str:
-    if not story.brought:
-        return ""
-    n = story.brought
-    return f"{numbers.count(n)} more {'was' if n == 1 else 'were'} added, since others refer there."
 
 
 def _prompt(story: Story, price: float, currency: str) -> str:

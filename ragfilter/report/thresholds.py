@@ -95,20 +95,15 @@ def _of(
     value = result.settings.get
     for path, why in spec.unreached(trace, result).items():
         if path not in dropped:
-            yield SettingLimit(
-                path, value(path), why=_came(why, before) if isinstance(why, int) else why
-            )
+            if isinstance(why, int):
+                last = next((f", limited by {e.label}" for e in reversed(before) if e.dropped), "")
+                why = f"{numbers.chunks(why)} came in{last}"
+            yield SettingLimit(path, value(path), why=why)
     # The layer that acts last decides about the highest ranks, so it comes first.
     for path in reversed(dropped):
         yield SettingLimit(path, value(path), dropped[path])
     if held:
         yield SettingLimit(spec.holds, value(spec.holds), held=held)
-
-
-def _came(n: int, before: list[SettingLimit]) -> str:
-    """How many came in, and the latest limit before that dropped any."""
-    last = next((f", limited by {limit.label}" for limit in reversed(before) if limit.dropped), "")
-    return f"{numbers.chunks(n)} came in{last}"
 
 
 def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:

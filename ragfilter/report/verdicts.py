@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgementCache, JudgePrompt, JudgeStats
 from ragfilter.layers.clearance import is_clean, viewer
-from ragfilter.layers.judge import DEPTHS, Finder, Library, ReachedChunk, finder, question, walk
+from ragfilter.layers.judge import DEPTHS, Library, ReachedChunk, finder, question, walk
 from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import seen, visible
@@ -218,11 +218,8 @@ def preview_expansion(
     reached = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
     whole = collection.chunks([each.chunk.id for each in reached])
     if not user.unrestricted:
-        whole = {i: _without_hidden_refs(c, find, user) for i, c in whole.items()}
+        seen_refs = {i: [r for r in c.refs if (to := find(r)) and user.sees(to)]
+                     for i, c in whole.items()}  # fmt: skip
+        whole = {i: replace(c, refs=tuple(seen_refs[i])) for i, c in whole.items()}
     there = [replace(r, chunk=whole[r.chunk.id]) for r in reached if r.chunk.id in whole]
     return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}
-
-
-def _without_hidden_refs(chunk: Chunk, find: Finder, user: User) -> Chunk:
-    refs = tuple(r for r in chunk.refs if (there := find(r)) is not None and user.sees(there))
-    return replace(chunk, refs=refs)

@@ -22,7 +22,6 @@ from ragfilter.model import Chunk
 from ragfilter.rules.lint import fix_rules, rules_of
 from ragfilter.rules.match import prepared
 from ragfilter.rules.rule import InvalidRule, Rule, parse, read_rule
-from ragfilter.rules.values import COMMON
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +126,13 @@ def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
 def plan_fixes(
     chunks: Iterable[Chunk],
     kinds: Collection[str] = (),
-    usual: Collection[str] = COMMON,
     catalogue: Mapping[str, Chunk] = MappingProxyType({}),
 ) -> BulkPlan:
     """Plan the fixes for the rules of `chunks`, given their titles and any texts: for findings of
-    `kinds`, or by default for all that are sure. `usual` as for `analyse`. The `catalogue` has all
+    `kinds`, or by default for all that are sure. The `catalogue` has all
     chunks, since a rule may be shared with one that is not fixed."""
     by_id = {chunk.id: chunk for chunk in chunks if chunk.rule}
-    after = fix_rules({**catalogue, **by_id}, rules_of(by_id.values()), kinds, usual=usual)
+    after = fix_rules({**catalogue, **by_id}, rules_of(by_id.values()), kinds)
     unchanged = tuple(i for i in by_id if i not in after)
     return BulkPlan(after, {i: by_id[i].rule for i in after}, unchanged)
 

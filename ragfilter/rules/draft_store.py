@@ -6,16 +6,18 @@ the chunks that have a draft.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
+
+from pydantic import TypeAdapter
 
 from ragfilter.basics import database
 from ragfilter.basics.extras import extra
-from ragfilter.rules.drafting import Draft, fields, of_fields
+from ragfilter.rules.drafting import Draft
 
 with extra("chroma"):
     import sqlalchemy as sa
 
+_DRAFT = TypeAdapter(Draft)
 _drafts = sa.Table(
     "rule_drafts",
     sa.MetaData(),
@@ -36,11 +38,11 @@ class DraftStore(database.Book):
     def drafts(self, collection: str) -> tuple[Draft, ...]:
         """All drafts, including failed ones, in the order in which they were made."""
         own = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
-        return tuple(of_fields(json.loads(body)) for (body,) in self._read(own.order_by("id")))
+        return tuple(_DRAFT.validate_json(body) for (body,) in self._read(own.order_by("id")))
 
     def keep(self, collection: str, draft: Draft) -> None:
         """Store the draft in place of an earlier one for its chunk. It is on disk on return."""
-        body = json.dumps(dict(fields(draft)))
+        body = _DRAFT.dump_json(draft).decode()
         with self._writing() as connection:
             connection.execute(_delete(collection), [{"gone": draft.chunk_id}])
             connection.execute(

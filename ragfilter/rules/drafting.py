@@ -226,9 +226,10 @@ def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
     if estimate(text) > MAX_TEXT_TOKENS:
         text = f"{head(text, MAX_TEXT_TOKENS)} {SHORTENED}"
     user = (
-        f"What the rule for this kind of chunk ({template.category}) holds:\n{template.holds}\n\n"
-        f"Example. For a chunk with the title {template.example_title!r} the rule is:\n"
-        f"{template.example_rule.pretty}\n\n"
+        f"What the rule for this kind of chunk ({template.category}) holds:\n"
+        f"{template.prompt.holds}\n\n"
+        f"Example. For a chunk with the title {template.example.title!r} the rule is:\n"
+        f"{template.example.rule.pretty}\n\n"
         "The chunk to write a rule for:\n"
         "<chunk>\n"
         f"title: {one_line(chunk.title, LINE_CHARS)}\n"
@@ -259,23 +260,6 @@ def fields(draft: Draft) -> Mapping[str, Any]:
         "estimated": draft.usage.estimated,
         "ms": round(draft.ms, 3),
     }
-
-
-def of_fields(values: Mapping[str, Any]) -> Draft:
-    """The draft from the values that `fields` returned."""
-    plain = dict(values)
-    rule = plain.pop("query_must")
-    read_ = None if rule is None else parse(json.dumps(rule))
-    usage = Usage(
-        plain.pop("prompt_tokens"), plain.pop("completion_tokens"), estimated=plain.pop("estimated")
-    )
-    return Draft(
-        plain.pop("id"),
-        rule=read_,
-        remarks=tuple(plain.pop("remarks")),
-        usage=usage,
-        **plain,
-    )
 
 
 def _suggest(
@@ -394,7 +378,7 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
             # No prompt is sent for this chunk.
             continue
         prompt += prompt_tokens(messages(chunk, template))
-        completion += estimate(template.example_rule.pretty)
+        completion += estimate(template.example.rule.pretty)
     share = total / max(1, len(sample))
     return Usage(round(prompt * share), round(completion * share), estimated=True)
 

@@ -7,23 +7,19 @@ kinds of values ("Armor Class 17", "Hit Points 135") below short titles ("Abolet
 Chunks with the same title belong together.
 
 A proposed rule asks for each mark of the chunk's title: a value or a name, in the spellings that
-the collection's texts and the questions use. A first draft may also come from the rule of a
-sibling, a chunk whose title differs in a number or a name, with this title's in place of the
-sibling's.
+the collection's texts and the questions use.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from ragfilter.model import Chunk
-from ragfilter.rules.findings import Finding
+from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import Rule, parse, read_rule
+from ragfilter.rules.rule import Rule, parse
 from ragfilter.rules.values import (
     Name,
     Value,
@@ -31,10 +27,7 @@ from ragfilter.rules.values import (
     find_held,
     forms,
     held_forms,
-    is_number,
     is_short,
-    numbers,
-    ordinals,
     parts,
     spellings,
     telling,
@@ -42,7 +35,6 @@ from ragfilter.rules.values import (
     value_at,
     values,
 )
-from ragfilter.text.normalise import normalise
 
 MIN_TITLES = 3
 """Minimum number of titles in a family."""
@@ -52,8 +44,6 @@ SHARED = 0.9
 """What this fraction of a family's titles has in common tells none of them apart."""
 MAX_MARKS = 4
 """A title with more distinctive words is a sentence, and questions do not repeat it."""
-LONGEST_TITLE = 24
-"""A title with more tokens is a sentence, which differs from others in more than a name."""
 KINDS = 2
 """Number of kinds of values that the texts of a family share."""
 CONJUNCTIONS = frozenset(("and", "or", "&", "/"))
@@ -101,31 +91,6 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
     others = {title: some for title, some in entries.items() if title not in taken}
     families = [*counted, *_by_text(others)]
     return tuple(sorted(families, key=lambda f: (not f.is_counted, -len(f.members), f.pattern)))
-
-
-def find_named(
-    labels: Sequence[str], fewest: int
-) -> Iterator[tuple[tuple[str, ...], list[tuple[int, Name]]]]:
-    """Patterns with ``*`` for the name, and for each the places in `labels` with their names,
-    largest first. A label belongs to one pattern only."""
-    titles = [tokens(label) for label in labels]
-    # Grouped by the pattern's hash first, because most patterns have one chunk and there may be
-    # many titles.
-    counts = Counter(hash(pattern) for title in titles for pattern, _ in _patterns(title))
-    groups: dict[tuple[str, ...], dict[Name, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for at, title in enumerate(titles):
-        for pattern, name in _patterns(title):
-            if counts[hash(pattern)] >= fewest:
-                groups[pattern][name].append(at)
-    taken: set[int] = set()
-    # Of two patterns for the same chunks, the one with the shorter name is more specific.
-    most = sorted(groups.items(), key=lambda group: (-len(group[1]), -len(group[0]), group[0]))
-    for pattern, by_name in most:
-        alone = {name: ids[0] for name, ids in by_name.items() if len(ids) == 1}
-        free = {name: at for name, at in alone.items() if at not in taken}
-        if len(free) >= fewest:
-            taken.update(free.values())
-            yield pattern, [(at, name) for name, at in free.items()]
 
 
 def _by_title(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
@@ -203,20 +168,6 @@ def _read(title: str) -> Iterator[Mark]:
         yield Name(tuple(names))
 
 
-def _patterns(title: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Name]]:
-    if len(title) > LONGEST_TITLE:
-        return
-    for start in range(len(title)):
-        for end in (start + 1, start + 2):
-            name, rest = title[start:end], (*title[:start], *title[end:])
-            if end <= len(title) and _is_name(name) and telling(rest):
-                yield (*title[:start], "*", *title[end:]), Name(name)
-
-
-def _is_name(words: Sequence[str]) -> bool:
-    return len(telling(words)) == len(words) or (len(words) == 1 and is_short(words[0]))
-
-
 def _resemble(texts: Iterable[str]) -> bool:
     """Whether on average half of a text's words, without numbers, occur in at least half of the
     texts. Requiring all texts would let one odd text break up a large family."""
@@ -276,25 +227,6 @@ def propose(
     return tuple(proposals)
 
 
-def find_proposals(chunks: Collection[Chunk], questions: Iterable[str] = ()) -> list[Finding]:
-    """Rules that tell families among `chunks` (whole) apart, for those without a rule. `questions`
-    are those asked."""
-    families = {family.pattern: family for family in find_families(chunks)}
-    texts = [*questions, *(chunk.text for chunk in chunks)]
-    return [
-        Finding(
-            kind="family",
-            chunk_ids=(each.chunk.id,),
-            message=f"No rule tells it apart from {len(families[each.family].members) - 1} similar "
-            f"chunks ({each.family}). Ask for {each.value}.",
-            fix=parse(each.rule),
-            sure=not each.doubt,
-        )
-        for each in propose([*families.values()], texts)
-        if not each.chunk.rule
-    ]
-
-
 def as_finding(
     kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()
 ) -> Finding:
@@ -310,104 +242,3 @@ def _meets(question: str, groups: Iterable[Group]) -> bool:
     """Whether the question has a term of every group, as the rule of these groups will ask."""
     text = prepared(question, "word")
     return all(any(prepared(term, "word") in text for term in group) for group in groups)
-
-
-MAX_DIFFERENT = 3
-"""Maximum number of words in which the titles of siblings differ."""
-# Longer runs of digits do not count anything, and Python limits the digits it parses.
-_WHOLE = re.compile(r"-?\d{1,6}")
-_ORDINAL = re.compile(r"(\d{1,6})(?:st|nd|rd|th)")
-
-
-def rule_of_sibling(title: str, chunks: Iterable[Chunk]) -> Rule | None:
-    """The rule of the sibling whose title differs least, with this title's own number or name; None
-    if there is no such sibling.
-
-    A rule that does not name what distinguishes its chunk's title from this one is not used.
-    """
-    own = tokens(title)
-    best, fewest = None, MAX_DIFFERENT + 1
-    for chunk in chunks:
-        theirs = tokens(chunk.name) if chunk.rule else ()
-        differ = _differences(own, theirs)
-        if 0 < len(differ) < fewest and isinstance(rule := read_rule(chunk.rule), Rule):
-            exchanged = _exchanged(rule, own, theirs, differ)
-            if exchanged is not None:
-                best, fewest = exchanged, len(differ)
-    return best
-
-
-def _differences(own: Sequence[str], theirs: Sequence[str]) -> list[int]:
-    """The places where two titles of one pattern differ; empty if they are not siblings."""
-    if len(own) != len(theirs):
-        return []
-    places = [at for at, pair in enumerate(zip(own, theirs, strict=True)) if pair[0] != pair[1]]
-    shared = sum(word.isalpha() for at, word in enumerate(own) if at not in places)
-    return places if shared and len(places) <= MAX_DIFFERENT else []
-
-
-def _exchanged(
-    rule: Rule, own: Sequence[str], theirs: Sequence[str], differ: Sequence[int]
-) -> Rule | None:
-    """The rule with the sibling's words replaced by this title's; None if it does not have them."""
-    forms: dict[str, str] = {}
-    runs = groupby(enumerate(differ), key=lambda pair: pair[1] - pair[0])
-    for places in ([at for _, at in run] for _, run in runs):
-        old, new = (" ".join(words[at] for at in places) for words in (theirs, own))
-        pairs = _forms(old, new)
-        if any(forms.get(a, b) != b for a, b in pairs.items()):
-            return None
-        forms |= pairs
-    return _with_forms(rule, forms)
-
-
-def _forms(old: str, new: str) -> dict[str, str]:
-    """The forms of `old` in terms, mapped to the forms of `new`; empty if a number would become
-    a word or change its sign."""
-    if is_number(old) != is_number(new) or old.startswith("-") != new.startswith("-"):
-        return {}
-    ordinal = [_ORDINAL.fullmatch(word) for word in (old, new)]
-    if all(ordinal):
-        a, b = (int(match[1]) for match in ordinal if match is not None)
-    elif _WHOLE.fullmatch(old) and _WHOLE.fullmatch(new):
-        a, b = int(old), int(new)
-    else:
-        return {old: new, f"{old}s": new if new.endswith("s") else f"{new}s"}
-    pairs = (*zip(numbers(a), numbers(b), strict=False),
-             *zip(ordinals(a), ordinals(b), strict=False))  # fmt: skip
-    return dict(pairs)
-
-
-def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
-    """The rule with its terms replaced; None if no term it asks for contains one of the forms."""
-    if not forms:
-        return None
-    every = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
-    # A number may also follow letters, as in "ac6", or be part of a range.
-    begin = r"(?<!\d)(?<!(?<!\d)-)(?:(?<=[^\W\d_])(?=\d)|\b|(?=-))"
-    pattern = re.compile(rf"{begin}({every})\b")
-
-    def exchanged(term: str) -> str:
-        return pattern.sub(lambda match: forms[match[1]], normalise(term))
-
-    def group_of(group: tuple[str, ...]) -> tuple[str, ...]:
-        # Terms of the group without the sibling's name or number are synonyms for it, so drop them.
-        terms = [exchanged(term) for term in group if pattern.search(normalise(term))]
-        return tuple(dict.fromkeys(terms)) or group
-
-    if not any(
-        pattern.search(normalise(term)) for group in rule.demands.values() for term in group
-    ):
-        return None
-    own = [normalise(form) for form in forms.values()]
-    return rule.with_parts(
-        contain_one_of=tuple(map(group_of, rule.contain_one_of)),
-        contain=None if rule.contain is None else exchanged(rule.contain),
-        contain_all_of=tuple(map(exchanged, rule.contain_all_of)),
-        # A sibling excludes chunks that are not meant, such as this one.
-        contain_none_of=tuple(
-            term
-            for term in rule.contain_none_of
-            if not any(re.search(rf"\b{re.escape(form)}", normalise(term)) for form in own)
-        ),
-    )

@@ -1,21 +1,37 @@
 """Finds errors and doubts in rules, and a better rule where it can. Pure.
 
 Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
-`ragfilter.rules.findings` lists the kinds of finding.
+
+kind        severity  means
+unreadable  error     the rule is invalid, so its chunk always passes
+impossible  error     no query can meet the rule: a required term contains a forbidden one
+spread      warning   alternatives are in separate groups
+loose       warning   as a substring, a term is also found within longer words or numbers
+no_edges    warning   a term in a script without spaces is hardly ever found in word mode
+empty       warning   the rule requires nothing
+bare        warning   a number is alone, and nothing says what it counts
+everywhere  warning   a term is in nearly every question
+shared      warning   several chunks whose titles differ in a number have the rule
+spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
+dead        note      an alternative never helps, because it contains a forbidden term
+duplicate   note      a term or group occurs twice
+covered     note      a term or group changes nothing, because another one decides
+family      note      a rule would tell the chunk apart from others that differ in a few values
+draft       note      an LLM has drafted a rule
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, computed_field
 
 from ragfilter.model import Chunk
-from ragfilter.rules.alternatives import spread
-from ragfilter.rules.families import find_named
-from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.match import prepared
 from ragfilter.rules.rule import (
     AnyRule,
@@ -33,13 +49,12 @@ from ragfilter.rules.values import (
     Number,
     Value,
     acronym,
-    find_held,
     forms,
-    held_forms,
     is_number,
     mask,
     numbers,
     parts,
+    singular_of,
     spellings,
     stands_alone,
     tokens,
@@ -47,31 +62,82 @@ from ragfilter.rules.values import (
 )
 from ragfilter.text.normalise import UNSPACED, normalise, script
 
-ENOUGH, NEARLY_ALL = 20, 0.95
-"""So many questions show which words are usual, and the share of them that has such a word."""
 MAX_ROUNDS = 50
 SHORT = 3
-LIST = 3
-"""Pieces that make a list. Two may be one name, such as "New York, NY"."""
-MAX_PIECES = 50
-_BETWEEN = re.compile(r"[,;](?:\s+|$)|[\u3001\uff0c\u060c\u061b\uff1b]\s*|(?<=\d)\.$")
-"""Separates the terms of a list, or ends a sentence after a number. "10,000" is one number."""
 _GROUP = re.compile(r"contain_one_of\[\d+\]")
 
 Rules = Mapping[str, AnyRule]
 """Rules by the id of their chunk."""
 
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+KINDS: Mapping[str, Severity] = {
+    "unreadable": "error",
+    "impossible": "error",
+    "spread": "warning",
+    "loose": "warning",
+    "no_edges": "warning",
+    "empty": "warning",
+    "bare": "warning",
+    "everywhere": "warning",
+    "shared": "warning",
+    "spelling": "note",
+    "dead": "note",
+    "duplicate": "note",
+    "covered": "note",
+    "family": "note",
+    "draft": "note",
+}
+"""Every kind of finding with its severity."""
+
+
+class Finding(BaseModel):
+    """A problem with the rule of some chunks, or a proposal for one.
+
+    `place` is a path within the rule, empty for the rule as a whole. `fix` is a rule without the
+    problem; one without terms means that the rule should be removed, and None that only a person
+    can tell what was meant. Unless it is `sure`, the rule may be intended as it is.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    chunk_ids: tuple[str, ...] = ()
+    place: str = ""
+    message: str
+    fix: Rule | None = None
+    sure: bool = True
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def severity(self) -> Severity:
+        """``error``: the rule does not work; ``warning``: probably not what was meant; ``note``:
+        could be better."""
+        return KINDS[self.kind]
+
+    @property
+    def fixed(self) -> str | None:
+        """The fix in its stored form, None to remove the rule."""
+        return self.fix.text if self.fix is not None and self.fix.terms else None
+
+    def on(self, *chunk_ids: str) -> Finding:
+        """The same finding about these chunks."""
+        return self.model_copy(update={"chunk_ids": chunk_ids})
+
+
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort errors first, then warnings, then notes; stable otherwise."""
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
 
 def analyse(
     catalogue: Mapping[str, Chunk],
     rules: Rules | None = None,
-    *,
-    usual: Collection[str] = COMMON,
 ) -> list[Finding]:
     """Findings about `rules`, by default the catalogue's, in their order.
 
     The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
-    only compared. `usual` are the words of nearly every question; see `usual_words`.
+    only compared.
     """
     rules = rules_of(catalogue.values()) if rules is None else rules
     by_text = {rule.text: rule for rule in rules.values()}
@@ -83,7 +149,7 @@ def analyse(
         chunk = catalogue.get(chunk_id, Chunk(chunk_id))
         key = rule, chunk.title, chunk.text
         if key not in known:
-            known[key] = check_rule(*key, usual)
+            known[key] = check_rule(*key)
         for finding in known[key]:
             ids_of[rule, finding].append(chunk_id)
         if chunk_id in shared:
@@ -100,8 +166,6 @@ def fix_rules(
     catalogue: Mapping[str, Chunk],
     rules: Rules,
     kinds: Collection[str] = (),
-    *,
-    usual: Collection[str] = COMMON,
 ) -> dict[str, str | None]:
     """Fix the `rules` that can be fixed. Returns the stored form of those that changed, None for
     one to remove. Only findings of `kinds` are fixed, or by default those that are sure. The other
@@ -116,7 +180,7 @@ def fix_rules(
         for chunk_id, rule in waiting.items():
             current[chunk_id] = replace(current.get(chunk_id, Chunk(chunk_id)), rule=rule.text)
         fixes: dict[str, Rule] = {}
-        for finding in by_severity(analyse(current, waiting, usual=usual)):
+        for finding in by_severity(analyse(current, waiting)):
             wanted = finding.kind in kinds if kinds else finding.sure
             if wanted and finding.fix is not None:
                 fixes = {**dict.fromkeys(finding.chunk_ids, finding.fix), **fixes}
@@ -128,18 +192,7 @@ def fix_rules(
     return {i: rule.stored for i, rule in fixed.items() if rule.stored != rules[i].text}
 
 
-def usual_words(questions: Collection[str]) -> frozenset[str]:
-    """The common words, and the words of nearly all `questions` if there are many."""
-    if len(questions) < ENOUGH:
-        return COMMON
-    held = Counter(chain.from_iterable(set(tokens(question)) for question in questions))
-    fewest = NEARLY_ALL * len(questions)
-    return COMMON.union(word for word, n in held.items() if n >= fewest and word[0].isalnum())
-
-
-def check_rule(
-    rule: AnyRule, title: str = "", text: str = "", usual: Collection[str] = COMMON
-) -> tuple[Finding, ...]:
+def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding, ...]:
     """Findings about a rule by itself, on a chunk with this title and text. They name no chunk."""
     if isinstance(rule, InvalidRule):
         place = rule.error.place
@@ -150,12 +203,11 @@ def check_rule(
         *_empty(rule),
         *_spread(rule, title),
         *_forbidden(rule),
-        *_lists(rule),
         *_redundant_terms(rule),
         *_redundant_groups(rule),
         *_mode(rule),
         *_bare_numbers(rule, title),
-        *_everywhere(rule, usual),
+        *_everywhere(rule),
         *_missing_spellings(rule, title, text),
     )
     if any(finding.kind == "impossible" for finding in findings):
@@ -166,86 +218,42 @@ def check_rule(
 
 
 def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Finding]:
-    """By chunk id, the findings about rules shared by several chunks whose titles differ in a
-    number, a name or both. Titles and texts show which names have a plural. The rule may be meant
-    for all of them ("price" for every price list); the only certain mistake is asking for a
-    sibling's number."""
+    """By chunk id, the findings about rules shared by several chunks whose titles differ in
+    numbers alone. The rule may be meant for all of them ("price" for every price list); the only
+    certain mistake is asking for a sibling's number."""
     of_rule: dict[Rule, list[str]] = defaultdict(list)
     for chunk_id, rule in rules.items():
         if isinstance(rule, Rule) and chunk_id in catalogue:
             of_rule[rule].append(chunk_id)
-    groups = [(rule, ids) for rule, ids in of_rule.items() if len(ids) > 1]
-    titles = {i: catalogue[i].title for _, ids in groups for i in ids}
     shared: dict[str, Finding] = {}
-    siblings: dict[str, Sequence[str]] = {}
-    for rule, ids in _differ_in_numbers(groups, titles):
-        of_title = {i: values(titles[i]) for i in ids}
-        for chunk_id in ids:
-            others = [v for i in ids if i != chunk_id for v in of_title[i]]
-            known = {v.number for v in others}
-            own = [v for v in of_title[chunk_id] if v.number not in known]
-            fix, sure = _with_value(rule, own, others)
-            message = _shared(len(ids), "in a number", "the number too")
-            shared[chunk_id] = _finding("shared", "", message, fix, sure=sure).on(chunk_id)
-            siblings[chunk_id] = ids
-    texts = (chunk.text for chunk in catalogue.values() if chunk.text)
-    for rule, ids, names in _differ_in_names(groups, titles, texts):
-        for chunk_id, (name, asked) in zip(ids, names, strict=True):
-            number, n = shared.get(chunk_id), len(ids)
-            # A sibling's number is replaced first; rules still shared by name alone are found again
-            # later.
-            if number is not None and number.sure:
-                continue
-            message = _shared(n, f"in a name, such as “{name}”", "the name too")
-            base = rule
-            if number is not None and number.fix is not None:
-                base, n = number.fix, len({*ids, *siblings[chunk_id]})
-                message = _shared(n, f"in a number or in a name, such as “{name}”", "both")
-            known_terms = {prepared(term, base.match) for g in base.contain_one_of for term in g}
-            if known_terms.isdisjoint(prepared(term, base.match) for term in asked):
-                fix = base.with_parts(contain_one_of=(*base.contain_one_of, asked))
-                shared[chunk_id] = _finding("shared", "", message, fix, sure=False).on(chunk_id)
+    for rule, ids in of_rule.items():
+        for alike in _differ_in_numbers(ids, catalogue) if len(ids) > 1 else ():
+            message = (
+                f"The same rule is on {len(alike)} chunks whose titles differ in a number, so it "
+                "cannot tell them apart. Ask for the number too."
+            )
+            of_title = {i: values(catalogue[i].title) for i in alike}
+            for chunk_id in alike:
+                others = [v for i in alike if i != chunk_id for v in of_title[i]]
+                known = {v.number for v in others}
+                own = [v for v in of_title[chunk_id] if v.number not in known]
+                fix, sure = _with_value(rule, own, others)
+                shared[chunk_id] = _finding("shared", "", message, fix, sure=sure).on(chunk_id)
     return shared
 
 
-def _shared(n: int, differ: str, asked: str) -> str:
-    return (
-        f"The same rule is on {n} chunks whose titles differ {differ}, so it cannot tell them "
-        f"apart. Ask for {asked}."
-    )
-
-
 def _differ_in_numbers(
-    groups: Iterable[tuple[Rule, Sequence[str]]], titles: Mapping[str, str]
-) -> Iterator[tuple[Rule, Sequence[str]]]:
-    """Chunks with one rule whose titles differ in numbers alone."""
-    for rule, ids in groups:
-        patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
-        for chunk_id in ids:
-            patterns[mask(titles[chunk_id])].append(chunk_id)
-        for pattern, alike in patterns.items():
-            if len(alike) < 2 or "#" not in pattern:
-                continue
-            rows = {tuple(p for p in parts(titles[i]) if isinstance(p, Number)) for i in alike}
-            if len(rows) > 1:
-                yield rule, alike
-
-
-def _differ_in_names(
-    groups: Iterable[tuple[Rule, Sequence[str]]], titles: Mapping[str, str], texts: Iterable[str]
-) -> Iterator[tuple[Rule, list[str], list[tuple[str, tuple[str, ...]]]]]:
-    """Chunks with one rule whose titles have different names in the same place, with the name of
-    each and how questions write it."""
-    alike = [
-        (rule, [(ids[at], name.named) for at, name in siblings])
-        for rule, ids in groups
-        for _, siblings in find_named([titles[i] for i in ids], 2)
-    ]
-    named = {form for _, siblings in alike for _, name in siblings for form in forms(name)}
-    held = find_held(named, chain(texts, titles.values())) if named else set()
-    for rule, siblings in alike:
-        names = [(name, held_forms(name, held)) for _, name in siblings]
-        yield rule, [chunk_id for chunk_id, _ in siblings], names
+    ids: Sequence[str], catalogue: Mapping[str, Chunk]
+) -> Iterator[Sequence[str]]:
+    """Those of the chunks whose titles differ in numbers alone, together."""
+    patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for chunk_id in ids:
+        patterns[mask(catalogue[chunk_id].title)].append(chunk_id)
+    for pattern, alike in patterns.items():
+        titles = {catalogue[i].title for i in alike}
+        rows = {tuple(p for p in parts(title) if isinstance(p, Number)) for title in titles}
+        if "#" in pattern and len(rows) > 1:
+            yield alike
 
 
 def _with_value(
@@ -326,16 +334,26 @@ def _empty(rule: Rule) -> Iterator[Finding]:
 
 
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:
-    alternatives = spread(rule, title)
-    if alternatives is not None:
-        *most, last = (f"“{shorten(name)}”" for name in alternatives.names)
-        message = (
-            f"As written, a question must mention {', '.join(most)} and {last}. "
-            "If any one of them is enough, put them in one group."
-        )
-        yield _finding(
-            "spread", alternatives.place, message, alternatives.merged, sure=alternatives.sure
-        )
+    """What looks like alternatives that every query must name, in groups or as required terms."""
+    groups, terms = rule.contain_one_of, rule.contain_all_of
+    part, names = "contain_one_of", tuple(group[0] for group in groups)
+    places, sure = _places(groups, title)
+    if places:
+        merged = rule.with_parts(contain_one_of=_merge(groups, places))
+    else:
+        part, names = "contain_all_of", terms
+        places, sure = _places([(term,) for term in terms], title)
+        if not places:
+            return
+        left = tuple(term for i, term in enumerate(terms) if i not in places)
+        together = tuple(terms[i] for i in places)
+        merged = rule.with_parts(contain_one_of=(*groups, together), contain_all_of=left)
+    *most, last = (f"“{shorten(names[i])}”" for i in places)
+    message = (
+        f"As written, a question must mention {', '.join(most)} and {last}. "
+        "If any one of them is enough, put them in one group."
+    )
+    yield _finding("spread", f"{part}[{places[0]}]", message, merged, sure=sure)
 
 
 def _forbidden(rule: Rule) -> Iterator[Finding]:
@@ -367,22 +385,6 @@ def _forbidden_in(term: str, rule: Rule) -> str:
     """The first forbidden term that occurs wherever `term` occurs; empty if there is none."""
     within = prepared(term, rule.match)
     return next((t for t in rule.contain_none_of if prepared(t, rule.match) in within), "")
-
-
-def _lists(rule: Rule) -> Iterator[Finding]:
-    """Terms that were pasted as a list."""
-    for place, term in rule.terms.items():
-        pieces = tuple(dict.fromkeys(p.strip() for p in _BETWEEN.split(term) if p.strip()))
-        trails = len(pieces) == 1 and pieces[0] != term.strip()
-        if not trails and len(pieces) < LIST:
-            continue
-        listed = ", ".join(f"“{shorten(piece)}”" for piece in pieces[:LIST])
-        more = f" and {len(pieces) - LIST} more" if len(pieces) > LIST else ""
-        message = f"“{shorten(term)}” is only found with its punctuation. Write {listed}{more}."
-        # Of required terms only the author knows whether all of them must occur.
-        clear = trails or place.startswith(("contain_one_of", "contain_none_of"))
-        fix = rule.replaced(place, pieces) if clear and len(pieces) <= MAX_PIECES else None
-        yield _finding("list", place, message, fix, sure=False)
 
 
 def _redundant_terms(rule: Rule) -> Iterator[Finding]:
@@ -444,33 +446,15 @@ def _mode(rule: Rule) -> Iterator[Finding]:
     all terms, or the two would take turns. Word stems need substrings, so only the author knows."""
     loose = {place: term for place, term in rule.terms.items() if _is_loose(term)}
     unspaced = {place: term for place, term in rule.terms.items() if _is_unspaced(term)}
-    if rule.match == "substring" and loose:
-        named = ", ".join(f"“{shorten(term)}”" for term in list(loose.values())[:4])
-        more = f" and {len(loose) - 4} more" if len(loose) > 4 else ""
-        message = (
-            f"Also found inside longer words or numbers, since the rule matches substrings: "
-            f"{named}{more}."
-        )
-        if unspaced:
-            message += (
-                f" Word mode would hardly find “{shorten(next(iter(unspaced.values())))}”, so "
-                "write longer terms instead."
-            )
-        fix = None if unspaced else rule.with_parts(match="word")
-        yield _finding("loose", next(iter(loose)), message, fix, sure=False)
-    if rule.match == "word" and unspaced:
-        place, term = next(iter(unspaced.items()))
-        message = (
-            f"“{shorten(term)}” is written without spaces, so word mode finds it only where it "
-            "stands alone."
-        )
-        if loose:
-            message += (
-                f" Substring mode would find it, but also “{shorten(next(iter(loose.values())))}” "
-                "within longer words or numbers. Choose the mode by hand."
-            )
-        fix = None if loose else rule.with_parts(match="substring")
-        yield _finding("no_edges", place, message, fix, sure=False)
+    kind, mode, terms, others = "loose", "word", loose, unspaced
+    message = "Also found inside longer words or numbers, since the rule matches substrings: {}."
+    if rule.match == "word":
+        kind, mode, terms, others = "no_edges", "substring", unspaced, loose
+        message = "Written without spaces, so word mode finds it only where it stands alone: {}."
+    if terms:
+        named = ", ".join(f"“{shorten(term)}”" for term in list(terms.values())[:4])
+        fix = None if others else rule.with_parts(match=mode)
+        yield _finding(kind, next(iter(terms)), message.format(named), fix, sure=False)
 
 
 def _is_loose(term: str) -> bool:
@@ -539,23 +523,21 @@ def _counted(title: str) -> Iterator[str]:
                 yield word
 
 
-def _everywhere(rule: Rule, usual: Collection[str]) -> Iterator[Finding]:
+def _everywhere(rule: Rule) -> Iterator[Finding]:
     """Terms made of words that every question has."""
     for place, term in rule.terms.items():
         # "?" ends most questions, but "???" does not.
         sign = len(term.strip()) == 1 and not term.strip().isalnum()
-        if not sign and not all(token in usual for token in tokens(term)):
+        if not sign and not all(token in COMMON for token in tokens(term)):
             continue
         if place.startswith("contain_none_of"):
             so = "hardly any passes"
         else:
             so = "the group asks nothing" if _GROUP.match(place) else "it asks nothing"
         message = f"“{shorten(term)}” is in nearly every question, so {so}. Remove it."
-        # A rule that asks for nothing is not a fix, since only the author knows what was meant. Nor
-        # is it certain what a word of the questions is for: its synonyms may follow it.
+        # A rule that asks for nothing is not a fix, since only the author knows what was meant.
         rest = rule.without(place)
-        known = sign or all(token in COMMON for token in tokens(term))
-        yield _finding("everywhere", place, message, rest if rest.terms else None, sure=known)
+        yield _finding("everywhere", place, message, rest if rest.terms else None)
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
@@ -587,3 +569,127 @@ def _with_alternatives(rule: Rule, place: str, group: tuple[str, ...]) -> Rule:
         return rule.replaced(place, group)
     left = rule.without(place)
     return left.with_parts(contain_one_of=(*left.contain_one_of, group))
+
+
+# Alternatives that were spread over several groups, so that every one must be met. Three signs:
+#
+# spelled  two groups or more, or terms of `contain_all_of`, hold spellings of one term: "armor
+#          class 6" and "ac 6", "cleric" and "clerics"
+# listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
+#          and two of them or more name different things of that list; a comma between two things
+#          may set one apart instead ("goblins, in winter"), and what ends in a number is none of a
+#          list ("goblins and armor class 3")
+# single   three or more each name one thing by a single word and its plural, without digits, and
+#          the title does not have all of them in one phrase ("Adult Black Dragon"). Two, such as a
+#          climate and a terrain, are more often meant together. Three may be, too: it is not sure.
+
+
+Words = tuple[str, ...]
+_CLAUSES = re.compile(r" - |[:;()\[\]]|\. ")
+_COMMAS = re.compile(r"\s*,\s*and\s+|\s*,\s*or\s+|\s*[,/&+]\s*|\s+and\s+|\s+or\s+")
+_JOINED = re.compile(r"[/&+]|\b(?:and|or)\b")
+_OF = re.compile(r" of (?=-?\d)")
+_NUMBER = re.compile(r"\d\W*$")
+_WORDS = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
+
+
+def _places(groups: Sequence[tuple[str, ...]], title: str) -> tuple[tuple[int, ...], bool]:
+    """Which groups are alternatives, and whether that is sure."""
+    for first, group in enumerate(groups):
+        alike = [i for i, other in enumerate(groups) if i > first and _spelled(group, other)]
+        if alike:
+            every = {_meaning(term) for i in (first, *alike) for term in groups[i]}
+            return (first, *alike), all(_same(a, b) for a in every for b in every)
+    listed = _listed(groups, title)
+    return (listed, True) if listed else (_single(groups, title), False)
+
+
+def _spelled(group: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether a term of one group is another spelling of a term of the other."""
+    return {*map(normalise, group)}.isdisjoint(map(normalise, other)) and any(
+        _same(_meaning(a), _meaning(b)) for a in group for b in other
+    )
+
+
+def _meaning(term: str) -> tuple[Words, str]:
+    """The words of a term in the singular, and its number, if it is a value like "ac 6"."""
+    written = _OF.sub(" ", normalise(term))
+    value = next(iter(values(written)), None)
+    if value is None or len(parts(written)) != len(value.words) + 1 or value.last is not None:
+        return _stems(term), ""
+    return tuple(map(singular_of, value.words)), str(value.number)
+
+
+def _same(one: tuple[Words, str], other: tuple[Words, str]) -> bool:
+    (words, number), (others, another) = one, other
+    if number != another:
+        return False
+    return words == others or (
+        bool(number) and (words == (acronym(others),) or others == (acronym(words),))
+    )
+
+
+def _merge(groups: Sequence[tuple[str, ...]], places: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    """`groups` with those of `found` merged into one, in place of the first of them."""
+    together = tuple(dict.fromkeys(term for i in places for term in groups[i]))
+    return tuple(
+        together if i == places[0] else group
+        for i, group in enumerate(groups)
+        if i == places[0] or i not in places
+    )
+
+
+def _listed(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
+    for things in _title_lists(title):
+        named = {
+            i: {
+                place
+                for place, thing in enumerate(things)
+                if any(_names(_stems(term), thing, place, len(things)) for term in group)
+            }
+            for i, group in enumerate(groups)
+        }
+        touched = tuple(i for i, places in named.items() if places)
+        if any(named[i].isdisjoint(named[j]) for i in touched for j in touched):
+            return touched
+    return ()
+
+
+def _single(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
+    plain = tuple(i for i, group in enumerate(groups) if _one_word(group))
+    words = {word for i in plain for word in _stems(groups[i][0])}
+    return plain if len(words) >= 3 and not any(map(words.issubset, _phrases(title))) else ()
+
+
+def _phrases(title: str) -> list[Words]:
+    """The parts of the title that no sign of a list or clause divides."""
+    clauses = _CLAUSES.split(normalise(title))
+    return [_stems(thing) for clause in clauses for thing in _COMMAS.split(clause)]
+
+
+def _one_word(group: Sequence[str]) -> bool:
+    stems = {_stems(term) for term in group}
+    stem = next(iter(stems))
+    return len(stems) == 1 and len(stem) == 1 and not any(char.isdigit() for char in stem[0])
+
+
+def _title_lists(title: str) -> list[list[Words]]:
+    lists = []
+    for clause in _CLAUSES.split(normalise(title)):
+        things = [_stems(thing) for thing in _COMMAS.split(clause) if not _NUMBER.search(thing)]
+        things = [thing for thing in things if thing]
+        if len(things) >= (2 if _JOINED.search(clause) else 3):
+            lists.append(things)
+    return lists
+
+
+def _names(term: Words, thing: Words, place: int, count: int) -> bool:
+    """Whether `term` is the listed thing. The first thing may have words before it that are not
+    part of the list ("attack matrix for clerics, …"), the last one words after it."""
+    at_start = thing[: len(term)] == term
+    at_end = thing[-len(term) :] == term
+    return bool(term) and ((at_end and place < count - 1) or (at_start and place > 0))
+
+
+def _stems(text: str) -> Words:
+    return tuple(singular_of(word) for word in _WORDS.findall(normalise(text)))

@@ -11,7 +11,7 @@ valid    no problem is known
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Literal
 
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import InvalidRule, Rule, read_rule, read_text, shorten
-from ragfilter.rules.values import COMMON
 
 if TYPE_CHECKING:
-    from ragfilter.rules.findings import Finding
+    from ragfilter.rules.lint import Finding
 
 State = Literal["invalid", "warning", "none", "note", "valid"]
 STATES: tuple[State, ...] = ("invalid", "warning", "none", "note", "valid")
@@ -67,10 +66,9 @@ class RuleFilter:
 
 
 class Checks:
-    """The linter's findings, cached by rule, title and text. `usual` as for `lint`. Thread-safe."""
+    """The linter's findings, cached by rule, title and text. Thread-safe."""
 
-    def __init__(self, usual: Collection[str] = COMMON) -> None:
-        self.usual = usual
+    def __init__(self) -> None:
         self._known: dict[tuple[str, str, int], tuple[Finding, ...]] = {}
 
     def findings(self, chunk: Chunk) -> tuple[Finding, ...]:
@@ -84,7 +82,7 @@ class Checks:
             from ragfilter.rules.lint import check_rule
 
             rule = read_text(chunk.rule)
-            known = self._known[key] = check_rule(rule, chunk.title, chunk.text, self.usual)
+            known = self._known[key] = check_rule(rule, chunk.title, chunk.text)
         return tuple(finding.on(chunk.id) for finding in known)
 
     def state(self, chunk: Chunk) -> State:
@@ -97,10 +95,6 @@ class Checks:
         if "warning" in severities:
             return "warning"
         return "note" if severities else "valid"
-
-    def missing(self, chunks: Iterable[Chunk]) -> list[Chunk]:
-        """Those of `chunks` whose rule has not been checked yet."""
-        return [c for c in chunks if c.rule and _key(c) not in self._known]
 
 
 def _key(chunk: Chunk) -> tuple[str, str, int]:

@@ -34,6 +34,7 @@ from pydantic import Field, model_validator
 from ragfilter.basics.files import (
     TomlTable,
     check_table,
+    harmless,
     json_objects,
     read_lines,
     read_text,
@@ -44,7 +45,6 @@ from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import load, parse, read_rule
 from ragfilter.text.normalise import in_one_line, whole
-from ragfilter.text.tables import harmless
 
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"

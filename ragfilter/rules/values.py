@@ -19,7 +19,6 @@ from itertools import islice
 from typing import TypeGuard
 
 from ragfilter.text.normalise import normalise
-from ragfilter.text.tables import unfold
 
 _F = (
     "calf", "dwarf", "elf", "half", "knife", "leaf", "loaf",
@@ -191,6 +190,30 @@ def parts(text: str) -> tuple[str | Number, ...]:
             parts_read.append(_read(words[at]))
         at += 1
     return tuple(parts_read)
+
+
+def unfold(text: str) -> str:
+    """`text` with the rows of its tables spelled out: ``| 6 | 3 |`` below ``| AC | HD |`` becomes
+    ``AC: 6; HD: 3``. What is no table with headings stays as it is."""
+    if "|" not in text:
+        return text
+    rows: list[str] = []
+    heads: list[str] = []
+    for line in text.splitlines():
+        is_rule = "-" in line and not line.strip(" \t|:-")
+        if is_rule and rows and "|" in rows[-1]:
+            heads = _cells(rows.pop())
+        elif heads and "|" in line:
+            pairs = zip(heads, _cells(line), strict=False)
+            rows.append("; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs))
+        else:
+            heads = []
+            rows.append(line)
+    return "\n".join(rows)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
 
 
 def mask(text: str) -> tuple[str, ...]:

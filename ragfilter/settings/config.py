@@ -1,4 +1,5 @@
-"""Where settings come from and which of them win: defaults < profile < TOML < environment < flags.
+"""Where settings come from and which of them win: defaults < profile < TOML < environment < flags;
+and those saved by name.
 
 A bad value is refused with the setting's name, the value, what is allowed and where it came from.
 """
@@ -10,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragfilter.basics.extras import extra
-from ragfilter.basics.files import decode, read_text
+from ragfilter.basics.files import TextFiles, decode, read_text
 from ragfilter.basics.files import parse_toml as parse_tree
 from ragfilter.errors import InputError, SettingsError, complaint
 from ragfilter.settings import profiles
@@ -45,8 +45,6 @@ SEED_VARIABLES: Mapping[str, str] = {
 
 FROM_ENVIRONMENT = "environment variable"
 """How the origin of a value from an environment variable begins."""
-_HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
-_KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
 _WORD = re.compile(r"\w+")
 ALIKE = 0.82
 """How alike (0..1, difflib's ratio) a name must be to be suggested."""
@@ -55,19 +53,10 @@ TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Values from one place: `origin` in words, dotted path → value as it was written.
-
-    `lines`: dotted path or section → 1-based line, where the place is a file.
-    """
+    """Values from one place: `origin` in words, dotted path → value as it was written."""
 
     origin: str
     values: Mapping[str, Any]
-    lines: Mapping[str, int] = dataclass_field(default_factory=dict)
-
-    def origin_of(self, path: str) -> str:
-        """The origin of one value, with its line where that is known."""
-        line = self.lines.get(path) or self.lines.get(path.partition(".")[0])
-        return f"{self.origin}, line {line}" if line else self.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +111,8 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
     origins: dict[str, str] = {}
     for place in given:
         for path, value in place.values.items():
-            origins[path] = place.origin_of(path)
-            values[path] = _checked(path, value, origins[path])
+            origins[path] = place.origin
+            values[path] = _checked(path, value, place.origin)
     try:
         return Settings().with_values(values), origins
     except ValidationError as error:
@@ -147,8 +136,7 @@ def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
 
 def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
     try:
-        text = read()
-        tree = parse_tree(text, path)
+        tree = parse_tree(read(), path)
     except InputError as error:
         # What is wrong with the file is wrong with the settings.
         raise SettingsError(error.message, remedy=error.remedy) from None
@@ -156,38 +144,16 @@ def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
     if named is not None and not isinstance(named, str):
         raise SettingsError(f"{path}: profile must be a string.", remedy='Write profile = "full".')
     values: dict[str, Any] = {}
-    given = Given(path, values, _lines(text))
     for section, body in tree.items():
         if isinstance(body, list) and section in Settings.model_fields:
             raise SettingsError(
-                f"[[{section}]] (from {given.origin_of(section)}) is a list of sections.",
+                f"[[{section}]] (from {path}) is a list of sections.",
                 remedy=f"Write [{section}], once.",
             )
         if not isinstance(body, dict):
-            raise _unknown(section, given.origin_of(section))
+            raise _unknown(section, path)
         values |= {f"{section}.{name}": value for name, value in body.items()}
-    return given, named
-
-
-def _lines(text: str) -> dict[str, int]:
-    """Where a valid settings file sets what: dotted path or section → 1-based line.
-
-    Only for messages: a text over several lines that itself looks like a setting could mislead it.
-    """
-    section, places = "", dict[str, int]()
-    for number, line in enumerate(text.split("\n"), start=1):
-        header, key = _HEADER.match(line), _KEY.match(line)
-        if header:
-            section = _bare(header[1])
-            places.setdefault(section, number)
-        elif key:
-            path = _bare(key[1])
-            places.setdefault(f"{section}.{path}" if section else path, number)
-    return places
-
-
-def _bare(key: str) -> str:
-    return ".".join(part.strip(" \t\"'") for part in key.split("."))
+    return Given(path, values), named
 
 
 def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given]:
@@ -216,12 +182,9 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
         if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
             continue
         if name not in known:
-            # All begin alike; what is alike counts only behind that.
-            ends = [other.removeprefix(PREFIX) for other in (*known, *sorted(others))]
-            hint = _suggestion(name.removeprefix(PREFIX), ends, PREFIX)
             raise SettingsError(
                 f"The environment variable {name} names no setting.",
-                remedy=f"{hint} Or unset it.",
+                remedy="Correct or unset it.",
                 action="settings",
             )
         sources.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
@@ -328,14 +291,54 @@ def _unknown(path: str, origin: str) -> SettingsError:
     return SettingsError(message, remedy=hint, action="settings")
 
 
-def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
+def _suggestion(word: str, known: Sequence[str]) -> str:
     """What was probably meant: a slip of `word`, or the only one that begins or ends like it."""
     similar = get_close_matches(word, known, n=1, cutoff=ALIKE)
     if not similar:
         end = f".{word.rpartition('.')[2]}"
         similar = [name for name in known if name.startswith(word) or name.endswith(end)]
-    return (
-        f"Did you mean {before}{similar[0]}?"
-        if len(similar) == 1
-        else "See the settings reference."
-    )
+    return f"Did you mean {similar[0]}?" if len(similar) == 1 else "See the settings reference."
+
+
+SAVED = "settings"
+"""The folder of settings saved by name, in a workspace: TOML files, which `--config` reads."""
+_SAVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-9]")
+
+
+def saved_names(files: TextFiles) -> list[str]:
+    """The names that settings are saved under, in order."""
+    stems = (name[:-5] for name in files.names(SAVED) if name.endswith(".toml"))
+    return sorted(filter(_SAVED_NAME.fullmatch, stems), key=str.casefold)
+
+
+def find_saved(files: TextFiles, name: str) -> Path:
+    """The file of settings that were saved. Raises InputError, SettingsError: there are none."""
+    path = files.path(_file(name))
+    if not path.is_file():
+        there = ", ".join(saved_names(files)) or "none yet"
+        raise SettingsError(
+            f"No settings are saved under {name!r}, and there is no such file.",
+            remedy=f"Saved in {files.folder}: {there}.",
+        )
+    return path
+
+
+def save(files: TextFiles, name: str, toml: str) -> None:
+    """Save settings, in place of any of the same name. Raises InputError."""
+    files.write(_file(name), toml)
+
+
+def forget(files: TextFiles, name: str) -> None:
+    """Forget saved settings, if there are any. Raises InputError."""
+    files.delete(_file(name))
+
+
+def _file(name: str) -> str:
+    """Where the settings called `name` are. Raises InputError: not a name."""
+    if not _SAVED_NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} is not a valid name for saved settings.",
+            remedy="Use up to 64 letters, digits, spaces, dots, dashes or underscores, with a "
+            "letter or digit at both ends.",
+        )
+    return f"{SAVED}/{name}.toml"

@@ -1,7 +1,7 @@
 """What labels chose or taught: records that tuning writes into the settings of the cutoff.
 
 `ragfilter.evaluate` makes them, `ragfilter.layers.origin` refuses them where they do not apply, and
-`ragfilter.layers.calibration` computes with them. docs/design.md#tune and #calibrated.
+`ragfilter.layers.strategies.calibrated` computes with them. docs/design.md#tune and #calibrated.
 """
 
 from __future__ import annotations
@@ -63,9 +63,11 @@ class Origin(SettingTable):
 
 class TunedOn(Origin):
     """What labels chose: the strategy (empty if there is no cutoff), and values by dotted path.
-    `quantiles`: by the path of a threshold, the share of the hits that were below it."""
+    `score` is the named score that it cuts by; empty for the distance. `quantiles`: by the path of
+    a threshold, the share of the hits that were below it."""
 
     strategy: str
+    score: str = ""
     values: Mapping[str, int | float] = {}
     quantiles: Mapping[str, float] = {}
     values_only: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.settings.field import (
@@ -223,6 +223,20 @@ class Quality(Section):
         return self
 
 
+def read_limits(text: str) -> dict[str, float]:
+    """The limits that ``dense=0.5 lexical=10`` names, by score. Raises ValueError."""
+    pairs = (each.partition("=") for each in text.replace(",", " ").split())
+    return {name: float(limit) for name, _, limit in pairs}
+
+
+def _check_limits(text: str) -> str:
+    try:
+        read_limits(text)
+    except ValueError:
+        raise ValueError("it must name scores with numbers, such as dense=0.5") from None
+    return text
+
+
 class Cutoff(Section):
     enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
     strategy: Annotated[str, OneOf(lambda: STRATEGIES)] = setting(
@@ -234,6 +248,13 @@ class Cutoff(Section):
         "rerank, lexical, fused, or one of your own. Thresholds are on its scale. Empty: the "
         "rerank scores where there are any, otherwise the distance.",
         label="Cut by",
+    )
+    limits: Annotated[str, AfterValidator(_check_limits)] = setting(
+        "",
+        "Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; of a score "
+        "that only gives an order, the last place. Before the cut, hits are dropped that are "
+        "beyond the limit of every search that found them.",
+        label="Limits by score",
     )
     max_results: int = setting(
         5, "Maximum number of chunks kept (k).",

@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
-from hashlib import blake2b
-from json import dumps
 from typing import TYPE_CHECKING
 
 from ragfilter.basics.database import connect
@@ -68,28 +66,6 @@ def as_given(workspace: Workspace, name: str) -> dict[str, str | None]:
         return database.as_given(name)
     rows = copies.read_copy(workspace.copy_path(name))
     return {row.chunk.id: row.clearance_as_given for row in rows}
-
-
-def content_of(workspace: Workspace, collection: StoredCollection, user: User) -> str:
-    """The fingerprint of the indexed content that `user` may see, the same wherever the same files
-    are indexed. A foreign collection only has a version, or the ids of its chunks."""
-    if user.unrestricted:
-        return collection.content or collection.version
-    copy = workspace.summary(collection.name)
-    known = copy.fingerprints if copy else {}
-    seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
-    return copies.content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
-
-
-def version_seen(workspace: Workspace, collection: StoredCollection, user: User) -> str:
-    """The version of the collection for `user`: it changes with every chunk and rule that they may
-    see, and with no other."""
-    if user.unrestricted:
-        return collection.version
-    chunks = collection.entries().items()
-    rules = sorted((i, chunk.rule) for i, chunk in chunks if user.sees(chunk))
-    seen = dumps([content_of(workspace, collection, user), rules])
-    return blake2b(seen.encode(), digest_size=16).hexdigest()
 
 
 def rename(workspace: Workspace, old: str, new: str) -> None:

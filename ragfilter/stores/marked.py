@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from uuid import uuid4
 
 from ragfilter.basics.threads import Shelf
@@ -18,10 +18,7 @@ from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue
 from ragfilter.stores import metadata as rows
 from ragfilter.stores.base import ChunkedCollection, CollectionInfo, check_embedder, check_name
-from ragfilter.stores.catalogue_file import read_catalogue, write_catalogue
-
-if TYPE_CHECKING:
-    from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
 INDEX_AGAIN = "Index the same source again, unless that is still running."
 FOUND_AGAIN = "Rebuild the collection, or index the same source again: nothing is re-embedded."

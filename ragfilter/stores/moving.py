@@ -17,7 +17,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.basics.files import TextFiles
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Progress
-from ragfilter.settings import saved
+from ragfilter.settings import config
 from ragfilter.stores import copies, foreign
 from ragfilter.stores.base import pages
 from ragfilter.stores.copies import StoredRow, content_fingerprint
@@ -161,7 +161,7 @@ def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied
 
 def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
     """Copy saved settings, and how collections are open from elsewhere."""
-    names = [f"{saved.FOLDER}/{name}" for name in source.names(saved.FOLDER)]
+    names = [f"{config.SAVED}/{name}" for name in source.names(config.SAVED)]
     sent = {name: text for name in (*names, foreign.FILE) if (text := source.read(name))}
     fresh = {name: text for name, text in sent.items() if target.read(name) != text}
     for name, text in fresh.items():

@@ -28,6 +28,7 @@ import os
 import threading
 from datetime import datetime
 from functools import cached_property
+from hashlib import blake2b
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -37,6 +38,7 @@ from ragfilter.basics.database import TEXT
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import TextFiles
 from ragfilter.errors import InputError, WorkspaceLocked
+from ragfilter.model import User
 
 with extra("chroma"):
     import sqlalchemy as sa
@@ -160,6 +162,28 @@ class Workspace:
         if database is not None:
             return database.summary(collection)
         return copies.read_summary(self.copy_path(collection))
+
+    def content_of(self, collection: StoredCollection, user: User) -> str:
+        """The fingerprint of the indexed content that `user` may see, the same wherever the same
+        files are indexed. A foreign collection only has a version, or the ids of its chunks."""
+        from ragfilter.stores.copies import content_fingerprint
+
+        if user.unrestricted:
+            return collection.content or collection.version
+        copy = self.summary(collection.name)
+        known = copy.fingerprints if copy else {}
+        seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
+        return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
+
+    def version_seen(self, collection: StoredCollection, user: User) -> str:
+        """The version of the collection for `user`: it changes with every chunk and rule that they
+        may see, and with no other."""
+        if user.unrestricted:
+            return collection.version
+        chunks = collection.entries().items()
+        rules = sorted((i, chunk.rule) for i, chunk in chunks if user.sees(chunk))
+        seen = json.dumps([self.content_of(collection, user), rules])
+        return blake2b(seen.encode(), digest_size=16).hexdigest()
 
     def store(self) -> Store:
         """The vector store, opened on first use. Raises StoreError."""

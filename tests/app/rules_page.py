@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
-import streamlit as st
-
-from ragfilter.ui.look import frame
 from ragfilter.ui.session import resources
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
@@ -26,29 +20,6 @@ def open_rules(page: Any) -> Any:
 def settled(page: Any) -> Any:
     """The page once the labelled questions are gathered: the run that waits for them redraws it."""
     return page.run()
-
-
-def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
-    """Replaces the component that sends the rule while it is typed, which AppTest does not have,
-    with a field that a test fills. Returns a function that types into a page and pauses."""
-
-    def draw(name: str, html: str | None = None, **given: Any) -> None:
-        if name == "kit/rule_editor/while_typing.js":
-            field(**given)
-
-    def field(*, key: str, data: str, on_typed_change: Callable[[], None]) -> None:
-        def send() -> None:
-            st.session_state[key] = SimpleNamespace(typed=[data, st.session_state["typed-so-far"]])
-            on_typed_change()
-
-        st.text_input("Typed so far", key="typed-so-far", on_change=send)
-
-    def type_on(page: Any, text: str) -> Any:
-        page.at.text_input(key="typed-so-far").set_value(text)
-        return page.run()
-
-    monkeypatch.setattr(frame, "mount", draw)
-    return type_on
 
 
 def rules_frame(page: Any) -> Any:

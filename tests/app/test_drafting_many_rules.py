@@ -219,19 +219,6 @@ def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
     assert bench().drafts.drafts("demo") == ()
 
 
-def test_a_draft_is_compared_with_the_rules_that_are_stored(
-    page: Any, open_page: Callable[..., Any], workspace: Path, endpoint: Server
-) -> None:
-    before = rules()
-    # The endpoint repeats the rule of a sibling, which asks for armor class 6.
-    endpoint.behave = says(before["attack-matrix-clerics-ac-6"] or "")
-    bench().collection("demo").set_rules({"attack-matrix-clerics-ac-7": None})
-    page = drafts_of(open_page(workspace=workspace), "attack matrix for clerics armor class 7")
-    drafted(page.press("drafts-begin"))
-    (finding,) = frame(page)["finding"]
-    assert "The same rule is on 2 chunks" in finding
-
-
 def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     open_page: Callable[..., Any], workspace: Path, endpoint: Server
 ) -> None:

@@ -80,10 +80,6 @@ def test_an_empty_collection(open_page: Callable[..., Any], tmp_path: Path) -> N
     assert [code.value for code in page.at.code] == ["ragfilter index FOLDER --collection hollow"]
     assert page.at.button(key="ask-button").disabled
     assert len(page.at.dataframe) == 0
-    # Its stage can be left.
-    page = open_page({"q": "anything?", "present": "true"}, workspace=tmp_path)
-    page.press("present-button")
-    assert not page.session.present
 
 
 @pytest.mark.model
@@ -192,15 +188,3 @@ def test_a_workspace_that_another_process_holds(
     page.press("retry")
     assert page.errors == []
     assert any("No collection yet" in text for text in page.html)
-
-
-def test_a_bad_environment_is_one_message(
-    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "no url")
-    page = open_page(workspace=tmp_path)
-    (said,) = page.errors
-    assert "Set OPENAI\\_BASE\\_URL to an address" in said
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    page.press("retry")
-    assert page.errors == []

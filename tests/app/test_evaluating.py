@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labelled_demo import put_labelled
 
-from ragfilter.answer.stream import Prices
-from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.ingest import demo
 from ragfilter.model import User
 from ragfilter.ui.session import resources
@@ -35,14 +31,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 def page(open_page: Callable[..., Any], place: Path) -> Any:
     """The Evaluate page with the query set few: questions of the demo with their labels."""
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
-    book = resources.open_resources().bench.labels
-    if "few" not in book.sets("demo"):
-        labelled = [i for i in demo.queries() if i in demo.qrels()]
-        queries = {i: demo.queries()[i] for i in labelled[-FEW:]}
-        book.put_set("demo", "few", queries)
-        labels = [(text, chunk, grade) for i, text in queries.items()
-                  for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
-        book.add("demo", labels, who="ann")
+    put_labelled(resources.open_resources().bench.labels, "few", [*demo.qrels()][-FEW:])
     page.at.switch_page("pages/evaluate.py")
     return page.run()
 
@@ -105,36 +94,12 @@ def test_the_page_measures_by_itself_where_nothing_was_measured(
     open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_page({"collection": "demo", "profile": "unfiltered"}, workspace=copy_demo())
-    book = resources.open_resources().bench.labels
-    book.put_set("demo", "a few", dict([*demo.queries().items()][:2]))
-    monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", FEW)
+    put_labelled(resources.open_resources().bench.labels, "few", [*demo.qrels()][:2])
     page.at.switch_page("pages/evaluate.py")
+    page.session.query_set = "few"
     assert not page.run().at.dataframe
-    for i in dict([*demo.queries().items()][:2]):
-        labels = [(demo.queries()[i], chunk, 2) for chunk in demo.qrels().get(i, {"x": 1})]
-        book.add("demo", labels, who="ann")
-    page.session.query_set = "a few"
+    monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", FEW)
     assert list(page.run().at.dataframe[0].value["settings"])[-1].startswith("oracle")
-
-
-def test_the_line_across_the_distances_sets_the_figures_beside_it(measured: Any) -> None:
-    page = measured.choose("view", "Plots")
-    line = page.at.slider(key="distance-line")
-    recalls = []
-    for distance in (line.min, line.max):
-        page.at.slider(key="distance-line").set_value(distance)
-        (said,) = (t for t in page.run().html if t.startswith(f"Up to {distance:.3f}, "))
-        recalls.append(float(re.findall(r"recall ([\d.]+),", said)[0]))
-    assert recalls[0] < recalls[1]
-
-
-def test_where_prices_are_set_there_is_a_cost(
-    measured: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resources.Resources, "prices", Prices(2.0))
-    measured.at.toggle(key="all-figures").set_value(True)
-    table = measured.run().at.dataframe[0].value
-    assert (table["cost"] * 1000 - table["tokens"] * 2).abs().max() < 2
 
 
 def test_a_question_opens_with_the_settings_of_the_run(page: Any) -> None:
@@ -149,7 +114,7 @@ def test_a_question_opens_with_the_settings_of_the_run(page: Any) -> None:
     assert page.at.text_input(key="question").value == question
 
 
-def test_the_report_of_a_run_is_offered(
+def test_a_run_has_a_report_and_leads_to_compare(
     measured: Any, downloads: dict[str, Callable[[], str]]
 ) -> None:
     measured.run()
@@ -158,42 +123,9 @@ def test_the_report_of_a_run_is_offered(
     f1 = table["F1"][table["settings"].str.contains("otsu")].iloc[0]
     assert "otsu" in made
     assert f"{f1:.3f}" in made
-
-
-def test_a_run_is_guarded_by_its_baseline_and_the_command_that_reads_it(
-    page: Any, place: Path, downloads: dict[str, Callable[[], str]], tmp_path: Path
-) -> None:
-    page.at.selectbox(key="query-set-box").set_value("few")
-    page.slide("cutoff.max_results", 10).press("evaluate")
-    (code,) = page.at.code
-    assert code.value.startswith("ragfilter gate --collection demo --queries few --profile ")
-    assert "--set cutoff.max_results=10" in code.value
-    baseline = tmp_path / "baseline.json"
-    baseline.write_text(downloads["baseline.json"](), encoding="utf-8")
-    # The page owns its workspace.
-    copied = shutil.copytree(place, tmp_path / "workspace")
-    words = code.value.replace("baseline.json", str(baseline)).split()[1:]
-    gate = subprocess.run(
-        [sys.executable, "-m", "ragfilter", *words, "--data-dir", str(copied)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert gate.returncode == 0, gate.stderr
-    assert gate.stdout.count("ok  ") == 3
-
-
-def test_a_run_leads_to_compare(measured: Any) -> None:
     measured.press("evaluate-compare")
-    number = measured.session.run
-    assert measured.session.compared == {"a": "unfiltered", "b": f"run-{number}",
-                                                     "set": "few"}  # fmt: skip
-
-
-def test_a_run_is_found_again_and_the_same_one_is_not_measured_twice(measured: Any) -> None:
-    saved = resources.open_resources().bench.runs.saved("demo")
-    assert saved[0].complete
-    assert saved[0].plan.query_set == "few"
-    options = measured.at.selectbox(key="run-box").options
-    assert any("few · adaptive-gap" in option for option in options)
+    sides = {"a": "unfiltered", "b": f"run-{measured.session.run}", "set": "few"}
+    assert measured.session.compared == sides
 
 
 def test_a_stopped_run_says_how_far_it_came_and_goes_on(
@@ -232,14 +164,8 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
 
 
 def test_a_run_says_what_moved_since_the_one_before(page: Any) -> None:
-    book, runs = (getattr(resources.open_resources().bench, name) for name in ("labels", "runs"))
-    labelled = [i for i in demo.queries() if i in demo.qrels()][:MANY]
-    book.put_set("demo", "many", {i: demo.queries()[i] for i in labelled})
-    book.add(
-        "demo",
-        [(demo.queries()[i], c, g) for i in labelled for c, g in demo.qrels()[i].items()],
-        who="ann",
-    )
+    runs = resources.open_resources().bench.runs
+    put_labelled(resources.open_resources().bench.labels, "many", [*demo.qrels()][:MANY])
     page.run().at.selectbox(key="query-set-box").set_value("many")
     page.run().press("evaluate")
     assert not any("Since run" in text for text in page.html)

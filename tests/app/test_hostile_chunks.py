@@ -53,21 +53,6 @@ def test_text_from_a_collection_or_a_link_does_nothing(
         assert CANARY in each.sent
 
 
-def test_text_on_the_compare_page_does_nothing(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
-    nasty = {"a": HOSTILE[0], "b.cutoff.max_results": HOSTILE[1], "set": HOSTILE[2]}
-    page = open_page(LINK | nasty, workspace=workspace)
-    page.at.switch_page("pages/compare.py")
-    assert active(page.run()) == []
-    page = open_page(LINK | {"a": "unfiltered"}, workspace=workspace)
-    page.at.switch_page("pages/compare.py")
-    assert active(page.run()) == []
-    assert CANARY in page.sent
-    (report,) = (each for name, each in page.downloads.items() if name.endswith(".html"))
-    assert CANARY in report()
-
-
 @pytest.mark.parametrize(
     "behave",
     [says(SAID), http_page(500, error_body(SAID), "application/json")],
@@ -87,10 +72,7 @@ def test_text_from_an_llm_fetches_nothing_and_hides_no_link(
     page.press("answer")
     assert any(CANARY in text for text in (*page.html, *(e.value for e in page.at.markdown)))
     assert active(page, formatted=True) == []
-    page.at.switch_page("pages/compare.py")
-    assert active(page.run(), formatted=True) == []
-    page.at.switch_page("pages/inspect.py")
-    page.run().press("need-judge")
+    page.press("need-judge")
     for panel in PANELS:
         assert active(page.choose("panel-box", panel), formatted=True) == []
     page.edit_rule(CHUNKS[0].id)
@@ -98,19 +80,12 @@ def test_text_from_an_llm_fetches_nothing_and_hides_no_link(
     assert any("No draft" in text for text in page.html)
 
 
-@pytest.fixture
-def page(open_page: Callable[..., Any], workspace: Path) -> Any:
-    return open_page(LINK, workspace=workspace)
-
-
-def test_a_broken_rule_lets_its_chunk_pass_and_says_what_is_wrong(page: Any) -> None:
-    assert ODD.id in page.ids
-    page.edit_rule(ODD.id)
+def test_a_broken_rule_is_named_and_formulas_are_harmless_in_the_csv(
+    open_page: Callable[..., Any], workspace: Path
+) -> None:
+    page = open_page(LINK, workspace=workspace).edit_rule(ODD.id)
     assert page.at.text_area(key="rule-editor").value == "{broken"
     assert any("cannot be read" in text or "not valid JSON" in text for text in page.html)
-
-
-def test_formulas_are_made_harmless_in_the_csv(page: Any) -> None:
     cells = {cell for row in page.rows for cell in row.values()}
     assert {"'=1+1", '\'=HYPERLINK("http://x")', "'@SUM(A1)", "'+2", "'-3", "'\t=4"} <= cells
     numbers = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")

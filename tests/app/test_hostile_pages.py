@@ -100,7 +100,8 @@ def tune(page: Any) -> Iterator[Any]:
 def compare(page: Any) -> Iterator[Any]:
     page.at.text_input(key="question").set_value(f"What is in the vault? {HOSTILE[0]}")
     yield page.press("ask-button")
-    yield page.press("sides-swap")
+    reports = [each() for name, each in page.downloads.items() if name.endswith(".html")]
+    assert CANARY in reports[-1]
     for step in ("Every chunk", "Answers", "Settings"):
         yield page.choose("compare-step", step)
     page.at.selectbox(key="compare-over").set_value(NEW)
@@ -109,8 +110,14 @@ def compare(page: Any) -> Iterator[Any]:
 
 
 def collections(page: Any) -> Iterator[Any]:
-    files = [(f"{text}.md", f"# {text}\n\n{text}".encode(), "text/plain") for text in HOSTILE[:4]]
-    page.at.file_uploader[0].set_value([*files, ("zqx.jsonl", b'{"text": 1}\n', "text/plain")])
+    lines = [json.dumps({"id": i, "text": t, "page": t}) for i, t in zip(IDS, HOSTILE, strict=True)]
+    page.at.file_uploader[0].set_value(
+        [
+            *((f"{text}.md", f"# {text}\n\n{text}".encode(), "text/plain") for text in HOSTILE[:4]),
+            *((f"{text[:40]}.txt", b"\xff", "text/plain") for text in HOSTILE if "/" not in text),
+            ("zqx.jsonl", "\n".join(lines).encode(), "text/plain"),
+        ]
+    )
     yield page.run()
     page.at.selectbox(key="manage-name").set_value(NAME)
     yield page.run()

@@ -89,9 +89,3 @@ def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], fo
     assert "a change of its clearances has not finished" in error
     assert "ragfilter index" in error
     assert "text 1" not in page.sent
-
-
-def test_a_whole_collection_carries_no_warning(open_page: Callable[..., Any], folder: Path) -> None:
-    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
-    assert page.warnings == []
-    assert "incomplete" not in page.strip

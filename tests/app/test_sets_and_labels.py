@@ -166,23 +166,6 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert "1 question without labels: skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes
     assert "1 question without a relevant chunk left: skipped" in notes
-    questions = file(page, "From a file")
-    questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
-    page.run().press("set-import")
-    assert any("bad.csv has no column with questions" in text for text in page.warnings)
-
-
-def test_labels_by_an_llm_are_imported_as_such(page: Any) -> None:
-    chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
-    file(page, "From a file").set_value(("mill.csv", b"question,id\nwho mills?,m1\n", "text/csv"))
-    file(page, "With its labels").set_value(
-        ("qrels-llm.tsv", f"m1\t{chunk}\t2\n".encode(), "text/plain")
-    )
-    page.run()
-    page.at.checkbox(key="set-by-llm-0").check()
-    page.run().press("set-import")
-    [label] = book().standing("demo", "who mills?")
-    assert (label.made_by, label.who) == ("llm", "qrels-llm.tsv")
 
 
 def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
@@ -253,17 +236,6 @@ def test_an_llm_labels_after_its_cost_is_said(
     assert not any("LLM labels count here" in words for words in page.html)
     page.at.toggle(key="with-llm").set_value(True)
     assert any("LLM labels count here" in words for words in page.run().html)
-    options = page.at.selectbox(key="query-set-box").options
-    assert any(option.startswith("one, with LLM labels · ") for option in options)
-    for name in ("tune", "compare"):
-        page.at.switch_page(f"pages/{name}.py")
-        page.run()
-        if name == "compare":
-            options = page.at.selectbox(key="compare-over").options
-            assert any(option.startswith("one, with LLM labels · ") for option in options)
-            page.at.selectbox(key="compare-over").set_value("one")
-            page.run()
-        assert any("LLM labels count here" in words for words in page.html)
     stop_the_app(opened)
 
 

@@ -1,14 +1,18 @@
 """Moving any slider on a gathered question calls neither store nor model: calls are counted. Only
-Answer embeds the sentences of chunks that are new in the prompt, after everything else is drawn."""
+Answer embeds the sentences of chunks that are new in the prompt. A reranker that timed out is asked
+again only by its button."""
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from waiting import SILENT_S
 
+from ragfilter.models.rerankers import LateInteraction
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import fields
 from ragfilter.ui.kit.sidebar import key
@@ -16,7 +20,6 @@ from ragfilter.ui.kit.view_as import LEVEL
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
-
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 CALIBRATION = Calibration(
     collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="", queries=20,
@@ -34,6 +37,9 @@ SETUPS = {
     "http": {"profile": "adaptive-retrieval", "quality.reranker": "http", "prune.enabled": "true"},
 }  # fmt: skip
 """Together these show a slider for every setting that is a number, and the user's level."""
+QUESTION = "Is there any spaceship in this book?"
+LINK = {"profile": "adaptive-retrieval", "quality.mode": "always",
+        "quality.reranker_timeout_ms": "500"}  # fmt: skip
 
 
 def move(page: Any, slider: str, share: float) -> None:
@@ -93,16 +99,10 @@ def test_switches_choices_and_views_ask_nobody_either(
 ) -> None:
     page = open_page({"profile": "full"}).ask(CLERIC).choose("panel-box", "Prompt")
     calls.clear()
-    for layer in ("clearance", "query_must", "entities", "words", "quality", "cutoff"):
-        page.switch(layer, False)
-        page.switch(layer, True)
-    for strategy in ("autocut", "adaptive_k", "gap", "fixed"):
-        page.select("cutoff.strategy", strategy)
-    for view in ("Operator", "User"):
-        page.choose("view-as", view)
-    for window in ("First 50", "All", "Around the cut"):
-        page.choose("window-box", window)
-    page.press("reset")
+    for layer in ("clearance", "query_must", "quality"):
+        page.switch(layer, False).switch(layer, True)
+    page.select("cutoff.strategy", "autocut")
+    page.choose("view-as", "Operator").choose("window-box", "All").press("reset")
     assert not calls
 
 
@@ -121,3 +121,50 @@ def test_the_counter_moves_when_something_is_asked(
     page.press("gather-again")
     assert calls["ChromaCollection.nearest"] >= 1
     assert "300 retrieved" in page.strip
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Until this event is set, a reranker hangs."""
+    over = threading.Event()
+    score = LateInteraction.score
+
+    def late(self: LateInteraction, query: str, texts: Any) -> list[float]:
+        over.wait(SILENT_S)
+        return score(self, query, texts)
+
+    monkeypatch.setattr(LateInteraction, "score", late)
+    yield over
+    over.set()
+
+
+def test_scores_that_came_too_late_can_be_asked_for_again(
+    slow: threading.Event, open_page: Callable[..., Any], calls: Counter[str]
+) -> None:
+    page = open_page(LINK | {"q": QUESTION})
+    other = open_page(LINK | {"q": QUESTION})
+    assert calls["LateInteraction.score"] == 2
+    slow.set()
+    for each in (page, other.run()):
+        assert each.at.button(key="need-rerank").label.startswith("Score again: ")
+    # More time causes no call: a slider asks nobody.
+    calls.clear()
+    page.slide("quality.reranker_timeout_ms", 60_000)
+    assert not calls
+    page.press("need-rerank")
+    assert "need-rerank" not in page.buttons
+    assert {row["outcome"] for row in page.rows if row["place"]} <= {"kept"}
+    assert "need-rerank" not in other.run().buttons
+
+
+def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[..., Any]) -> None:
+    cross = {"quality.reranker": "cross_encoder", "quality.reranker_model": "nobody/no-such-model"}
+    page = open_page({**LINK, "quality.reranker_timeout_ms": "60000", **cross, "q": QUESTION})
+    assert "need-rerank" not in page.buttons
+    (told,) = [warning.value for warning in page.at.warning]
+    assert "The reranker cross\\_encoder failed" in told
+    # Another one is available, and only its scores are shown.
+    page.at.selectbox(key="set-quality-reranker").set_value("late_interaction")
+    page.run().press("need-rerank")
+    assert not page.at.warning
+    assert any(row["rerank_score"] for row in page.rows)

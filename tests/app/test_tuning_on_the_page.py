@@ -9,6 +9,7 @@ from time import sleep
 from typing import Any
 
 import pytest
+from labelled_demo import put_labelled
 
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.maps import make as make_map
@@ -26,13 +27,7 @@ FEW = 6
 @pytest.fixture
 def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=copy_demo())
-    book = resources.open_resources().bench.labels
-    labelled = [i for i in demo.queries() if i in demo.qrels()][-FEW:]
-    queries = {i: demo.queries()[i] for i in labelled}
-    book.put_set("demo", "few", queries)
-    labels = [(text, chunk, grade) for i, text in queries.items()
-              for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
-    book.add("demo", labels, who="ann")
+    put_labelled(resources.open_resources().bench.labels, "few", [*demo.qrels()][-FEW:])
     page.at.switch_page("pages/tune.py")
     page.run()
     page.at.selectbox(key="query-set-box").set_value("few")
@@ -115,30 +110,6 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     assert not any(none in text for text in page.html)
     page.slide("cutoff.gap_threshold", 0.3)
     assert any(none in text for text in page.html)
-
-
-def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
-    # The lowest value checked has a default above the current highest.
-    page.session.changes = {
-        "quality.enabled": True, "quality.reranker": "none",
-        "quality.min_top_k": 1, "quality.max_top_k": 2,
-    }  # fmt: skip
-    open_map(page)
-    page.at.selectbox(key="map-x").set_value("quality.min_top_k")
-    page.at.selectbox(key="map-y").set_value("")
-    page.run().press("map")
-    assert "Current: Candidates checked first 1 F1" in strip(page)
-    assert any("Of 20 points, 18 are left out because" in text for text in page.html)
-
-
-def test_gathering_and_mapping_are_waited_for_in_one_run(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # On a slow machine each takes longer than the page waits silently.
-    monkeypatch.setattr(progress, "TURN_S", 0.0)
-    open_map(page).press("map")
-    assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)
-    assert not page.at.exception
 
 
 def test_a_map_that_is_stopped_says_so_and_is_begun_again(

@@ -21,9 +21,7 @@ pytestmark = pytest.mark.model
     ("variable", "url"),
     [
         ("RAGFILTER_CHROMA_URL", "http://user:s3cr%40t@127.0.0.1:9"),
-        ("RAGFILTER_CHROMA_URL", "http://user:12/s3cr@127.0.0.1:9"),
         ("OPENAI_BASE_URL", "http://user:s3cr%40t@127.0.0.1:9/v1"),
-        ("RAGFILTER_DATABASE_URL", "postgresql://user:s3cr%40t@127.0.0.1:9/db?password=s3cr"),
         ("RAGFILTER_DATABASE_URL", "postgresql://user:pass@host:s3cr/db"),
     ],
 )

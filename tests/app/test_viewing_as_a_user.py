@@ -30,12 +30,6 @@ def leaked(text: str) -> set[str]:
     }
 
 
-def test_the_secrets_are_found_by_this_question(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER).switch("clearance", False)
-    assert page.kept[0] == NEAREST
-    assert len(leaked(page.sent)) > 3
-
-
 def test_as_a_user_no_secret_reaches_the_page_or_an_export(
     open_page: Callable[..., Any],
 ) -> None:
@@ -55,6 +49,8 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(
 
 def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER).switch("clearance", False).open_chunk(NEAREST)
+    assert page.kept[0] == NEAREST
+    assert len(leaked(page.sent)) > 3
     assert "Which Treasure Maps Are False" in page.sent
     page.switch("clearance", True)
     assert any("No chunk is open." in text for text in page.html)
@@ -72,15 +68,6 @@ def test_a_reference_to_a_secret_is_named_to_an_operator_only(
     assert leaked(page.sent) == set()
     page.choose("view-as", "Operator")
     assert "secret-giant-steading" in leaked(page.sent)
-
-
-def test_filtering_the_table_by_a_secret_title_finds_nothing(
-    open_page: Callable[..., Any],
-) -> None:
-    page = open_page(AS_USER)
-    page.at.text_input(key="filter").set_value("which treasure maps are false")
-    page.run()
-    assert page.titles == []
 
 
 def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
@@ -136,7 +123,7 @@ def load_file(page: Any, toml: str) -> None:
     page.run()
 
 
-@pytest.mark.parametrize("profile", ["adaptive-gap", "full", "llm-filter"])
+@pytest.mark.parametrize("profile", ["full", "llm-filter"])
 def test_no_profile_file_or_link_shows_a_guest_a_secret(
     open_page: Callable[..., Any], profile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -96,13 +97,6 @@ class Tab:
         button.click()
         return self
 
-    def click_in_menu(self, key: str, what: str = "button") -> Tab:
-        """Click what is in the menu above the table."""
-        self.rest().click("table-more")
-        self.keyed(key, what).click()
-        self.page.keyboard.press("Escape")
-        return self
-
     def choose(self, key: str, word: str) -> Tab:
         """Choose in a segmented control."""
         self.keyed(key).get_by_text(word, exact=True).click()
@@ -137,8 +131,6 @@ class Tab:
 
     def switch(self, layer: str) -> Tab:
         """Flip a layer's switch, which may be folded away."""
-        if layer == "clearance":
-            return self.view_as(layer.capitalize())
         if not self.keyed(f"set-{layer}-enabled").count():
             self.click("line-idle")
         self.keyed(f"set-{layer}-enabled", "label").click()
@@ -150,14 +142,6 @@ class Tab:
             if not self.rest().keyed(f"inside-{line}").count():
                 self.click(f"line-{line}")
                 expect(self.keyed(f"inside-{line}")).to_be_visible()
-        return self
-
-    def view_as(self, *words: str) -> Tab:
-        """Click these words in what the chip at the top right opens."""
-        self.keyed("viewing", "button").click()
-        for word in words:
-            self.page.get_by_test_id("stPopoverBody").get_by_text(word, exact=True).click()
-        self.page.keyboard.press("Escape")
         return self
 
     def edit_rule(self) -> Tab:
@@ -219,15 +203,6 @@ class Tab:
         )
         return self
 
-    def gathered(self) -> str:
-        """How long the store's query took, to a tenth of a millisecond; another query would hardly
-        take exactly the same."""
-        return self.page.locator(".rf-funnel li").first.inner_text()
-
-    def points(self) -> int:
-        """The number of points in the curve's traces."""
-        return self.keyed("curve").locator("path.point").count()
-
     def click_point(self, index: int) -> list[str]:
         """Click the curve's visible point with this index. Returns the lines of its tooltip."""
         self.keyed("curve").scroll_into_view_if_needed()
@@ -242,15 +217,6 @@ class Tab:
         # The chart reports a click a moment later.
         expect(self.chunk).to_be_visible()
         return told
-
-    def drag_line(self, line: Locator, right: float, down: float) -> None:
-        """Drag a line of the curve by its handle this many pixels, without releasing it."""
-        box = line.locator("circle").bounding_box()
-        assert box is not None
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        self.page.mouse.move(x, y)
-        self.page.mouse.down()
-        self.page.mouse.move(x + right, y + down, steps=5)
 
     def click_row(self, row: int, column: str = "") -> str:
         """Click a column of a row of the table (0 is the first), or the box in front of it. Returns
@@ -328,56 +294,48 @@ def warm(browser: Browser) -> BrowserContext:
     return browser.new_context(accept_downloads=True)
 
 
-@pytest.fixture(scope="module")
-def serve_app(
+@pytest.fixture(scope="session")
+def servers(
     copy_demo: Callable[[], Path],
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
     encodings: Path,
-) -> Iterator[ServeApp]:
-    """Starts the app's server on a copy of the demo with these variables, and returns its
-    address."""
-    with _servers(copy_demo, bare_environ, tmp_path_factory, encodings) as start:
-        yield start
+) -> Callable[[], AbstractContextManager[ServeApp]]:
+    """Starts the app's servers, and stops them all at the end, whatever happens."""
 
+    @contextlib.contextmanager
+    def serving() -> Iterator[ServeApp]:
+        running: list[ForkServerProcess] = []
 
-@contextlib.contextmanager
-def _servers(
-    copy_demo: Callable[[], Path],
-    bare_environ: dict[str, str],
-    tmp_path_factory: pytest.TempPathFactory,
-    encodings: Path,
-) -> Iterator[ServeApp]:
-    """Every server is stopped at the end, whatever happens."""
-    running: list[ForkServerProcess] = []
+        def start(**variables: str) -> str:
+            port = free_port()
+            log = tmp_path_factory.mktemp("server") / "log.txt"
+            environ = bare_environ | variables
+            if "RAGFILTER_DATA_DIR" not in variables:
+                environ["RAGFILTER_DATA_DIR"] = str(copy_demo())
+            server = SERVERS.Process(target=serve, args=(environ, port, log, encodings))
+            server.start()
+            running.append(server)
+            url = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + PROCESS_S
+            while not healthy(url):
+                assert server.is_alive(), log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
+            return url
 
-    def start(**variables: str) -> str:
-        port = free_port()
-        log = tmp_path_factory.mktemp("server") / "log.txt"
-        environ = bare_environ | variables
-        if "RAGFILTER_DATA_DIR" not in variables:
-            environ["RAGFILTER_DATA_DIR"] = str(copy_demo())
-        server = SERVERS.Process(target=serve, args=(environ, port, log, encodings))
-        server.start()
-        running.append(server)
-        url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + PROCESS_S
-        while not healthy(url):
-            assert server.is_alive(), log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-        return url
+        try:
+            yield start
+        finally:
+            for server in running:
+                server.terminate()
+            for server in running:
+                server.join(10)
+                if server.is_alive():
+                    server.kill()
+                    server.join()
 
-    try:
-        yield start
-    finally:
-        for server in running:
-            server.terminate()
-        for server in running:
-            server.join(10)
-            if server.is_alive():
-                server.kill()
-                server.join()
+    return serving
 
 
 def free_port() -> int:
@@ -393,16 +351,19 @@ def healthy(url: str) -> bool:
         return False
 
 
+@pytest.fixture(scope="module")
+def serve_app(servers: Callable[[], AbstractContextManager[ServeApp]]) -> Iterator[ServeApp]:
+    """Starts the app's server on a copy of the demo with these variables, and returns its
+    address."""
+    with servers() as start:
+        yield start
+
+
 @pytest.fixture(scope="package")
-def app(
-    copy_demo: Callable[[], Path],
-    bare_environ: dict[str, str],
-    tmp_path_factory: pytest.TempPathFactory,
-    encodings: Path,
-) -> Iterator[str]:
+def app(servers: Callable[[], AbstractContextManager[ServeApp]]) -> Iterator[str]:
     """The address of a server without an LLM, whose workspace nobody changes. A file whose tests
     change it has its own fixture `app`."""
-    with _servers(copy_demo, bare_environ, tmp_path_factory, encodings) as start:
+    with servers() as start:
         yield start()
 
 
@@ -441,7 +402,6 @@ def open_tab(
         url: str = "",
         watch: Callable[[Page], None] = lambda _: None,
         newcomer: bool = False,
-        moving: bool = False,
         busy: bool = False,
         held: bool = False,
     ) -> Tab:
@@ -459,7 +419,7 @@ def open_tab(
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(
             color_scheme="dark" if dark else "light",
-            reduced_motion="no-preference" if moving else "reduce",
+            reduced_motion="reduce",
         )
         page.add_init_script(f"{ONE_BY_ONE if busy else HELD if held else ''}{WIRE}")
         watch(page)

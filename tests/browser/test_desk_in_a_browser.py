@@ -1,10 +1,11 @@
-"""The tuned settings are next to the curve, a step is undone and made again, and Back goes to the
-question before."""
+"""The tuned settings are next to the curve, its line is dragged and stepped, a step is undone and
+made again, and Back goes to the question before."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,10 +17,10 @@ CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armo
 MATRIX = "attack-matrix-clerics-ac-7"
 
 
-def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
+def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
     link = {"profile": "full", "q": CLERIC, "chunk": MATRIX, "panel": "Chunk",
             "cutoff.relative_offset": "0.3"}  # fmt: skip
-    tab = open_tab(link, width=1440, height=900).rest().expect_kept(2)
+    tab = open_tab(link).rest().expect_kept(2)
     expect(tab.chunk).to_contain_text("Opponent Armor Class 7")
     # Strategy, k, the threshold, its reset button and the curve are visible without scrolling.
     curve = tab.keyed("curve").bounding_box()
@@ -45,21 +46,13 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     tab.page.locator(".stMain").press("Control+z")
     tab.expect_kept(2)
     # The buttons at the top do the same, and Reset returns to the profile.
-    tab.rest().click("undo")
-    expect(tab.strip).to_contain_text("0.300 of the way")
-    tab.rest().click("redo")
-    expect(tab.strip).to_contain_text("0.350 of the way")
     for button, kept in (("redo", 12), ("reset", 2)):
         tab.rest().click(button)
         tab.expect_kept(kept)
-    expect(tab.strip).to_contain_text("0.350 of the way")
     # Other words in the question bring the chunk back too, and others with it.
-    ask = tab.rest().keyed("whatif-ask", "button")
-    expect(ask).to_have_text(re.compile("Ask with: armor class 7$"))
-    expect(tab.keyed("panel")).to_contain_text("5 chunks would also be kept: Turning Undead, ")
-    ask.click()
+    expect(tab.rest().keyed("panel")).to_contain_text("5 chunks would also be kept")
+    tab.click("whatif-ask").expect_kept(8)
     asked = f"{CLERIC} armor class 7"
-    tab.expect_kept(8)
     expect(question).to_have_value(asked)
     # Back goes to the previous question, whatever was set since, and Forward to the next one.
     tab.rest().click("examples").page.get_by_role("menuitem", name="owlbears").click()
@@ -74,34 +67,70 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
 
 
-def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> None:
-    link = {"q": "What is a lightsaber?", "profile": "full", "cutoff.max_results": "40",
-            "quality.reranker": "none"}  # fmt: skip
-    tab = open_tab(link).rest().expect_kept(5)
-    # What nothing kept mentions is told at the headline and at the answer.
-    expect(tab.keyed("headline")).to_contain_text("Nothing kept mentions “lightsaber”.")
-    expect(tab.keyed("panel")).to_contain_text(
-        "The context may not hold the answer: the chunks do not mention “lightsaber”"
+def test_the_line_is_dragged_and_stepped(open_tab: Callable[..., Any]) -> None:
+    tab = open_tab({"profile": "full", "q": CLERIC}).rest()
+    line = tab.page.get_by_role("slider", name="Relative offset, line of the curve")
+    shapes, box = tab.keyed("curve").locator(".shapelayer path"), tab.keyed("curve-box")
+    told = box.locator("[aria-live]")
+    expect(told).to_have_text("2 kept of 200")
+    # The handle lies on the line that plotly drew; what stays is labelled with its telling words.
+    assert abs(middle(line.locator("circle")) - middle(shapes.last)) <= 2
+    expect(line).to_have_attribute("aria-valuetext", "limit 0.541 keeps 2")
+    # A title leaves plotly's words to be read.
+    titles = [each.bounding_box() for each in box.locator("[data-passage] text").all()]
+    notes = [each.bounding_box() for each in box.locator(".annotation-text").all()]
+    assert titles
+    assert notes
+    assert not [each for each in titles if any(map(partial(meet, each), notes))]
+    # During dragging, only the browser says what would stay.
+    handle = line.locator("circle").bounding_box()
+    x, y = handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(x - 60, y - 95, steps=5)
+    said = re.fullmatch(r"limit (\d\.\d+) keeps (\d+)", line.get_attribute("aria-valuetext"))
+    kept = int(said[2])
+    assert kept > 2
+    expect(box.locator(".rf-stays")).to_have_count(kept - 1)  # less the pin
+    expect(told).to_have_text("2 kept of 200")
+    # After release, the server's result is the same, and the axis stays.
+    at = middle(line.locator("circle"))
+    tab.page.mouse.up()
+    expect(told).to_have_text(f"{kept} kept of 200")
+    tab.rest()
+    assert abs(middle(line.locator("circle")) - at) <= 3
+    expect(tab.keyed("curve")).to_contain_text(f"limit {said[1]}")
+    # The button on the line keeps one less. Keys: one step each, ten for a page; the focus stays.
+    tab.page.get_by_role("button", name="Keep one less: Relative offset").click()
+    expect(told).to_have_text(f"{kept - 1} kept of 200")
+    tab.rest()
+    line.press("Home")
+    expect(told).to_have_text("1 kept of 200")  # only the pin
+    expect(line).to_be_focused()
+    line.press("PageUp")
+    line.press("ArrowUp")
+    expect(line).to_have_attribute("aria-valuenow", "0.11")
+    # Along the curve, keys open one chunk after another.
+    walk = tab.rest().page.get_by_role("slider", name="Chunks along the curve")
+    walk.press("Home")
+    expect(tab.chunk).to_contain_text("Opponent Armor Class 6")
+    walk.press("ArrowRight")
+    expect(walk).to_have_attribute("aria-valuetext", "The Cleric")
+    expect(tab.chunk).to_contain_text("The Cleric")
+    expect(walk).to_be_focused()
+
+
+def meet(one: Any, other: Any) -> bool:
+    """Whether two boxes overlap."""
+    return all(
+        one[at] < other[at] + other[size] and other[at] < one[at] + one[size]
+        for at, size in (("x", "width"), ("y", "height"))
     )
-    limits = tab.page.get_by_label("Limits in force")
-    expect(tab.keyed("curve-box")).to_contain_text("Max results = 40")
-    expect(limits).to_contain_text(
-        "Max results = 40 (cutoff) is not reached: 7 chunks came in, limited by Background "
-        "share = 0.800 (quality)"
-    )
-    # A reranker that cannot be had: reason and remedy are whole, and no button invites again.
-    missing = {
-        "quality.reranker": "cross_encoder",
-        "quality.reranker_model": "nobody/no-such-model",
-    }
-    tab.go(link | missing | {"quality.mode": "always"})
-    told = tab.keyed("headline").get_by_role("alert")
-    expect(told).to_contain_text("The reranker cross_encoder failed")
-    for part in ("is not installed", "hf download", "Then ask the question again."):
-        expect(told).to_contain_text(part)
-    expect(told).to_be_in_viewport(ratio=1)
-    assert told.evaluate("e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight")
-    expect(tab.keyed("need-rerank")).to_have_count(0)
+
+
+def middle(element: Any) -> float:
+    box = element.bounding_box()
+    return float(box["y"] + box["height"] / 2)
 
 
 def test_a_setting_stays_whatever_the_browser_has_not_drawn(open_tab: Callable[..., Any]) -> None:

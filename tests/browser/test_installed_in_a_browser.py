@@ -1,12 +1,11 @@
-"""`pip install 'ragfilter[app]'` and `ragfilter app`, in an empty folder without a checkout."""
+"""`pip install 'ragfilter[app]'` and `ragfilter app`, in a folder without a checkout."""
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import packed
@@ -21,27 +20,29 @@ PAPER = "rgb(251, 251, 249)"
 
 
 @pytest.fixture
-def installed(wheel: Path, bare_environ: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    """The address of `ragfilter app`, once it answers."""
+def installed(
+    wheel: Path, bare_environ: dict[str, str], tmp_path: Path, copy_demo: Callable[[], Path]
+) -> Iterator[str]:
+    """The address of `ragfilter app` beside a workspace with the demo, once it answers."""
     scripts = packed.install(wheel, tmp_path / "venv", *packed.OFFLINE)
     packed.add_packages(tmp_path / "venv")
-    (empty := tmp_path / "empty").mkdir()
+    folder = copy_demo().parent
     port, log = free_port(), tmp_path / "log.txt"
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
         server = subprocess.Popen([scripts / "ragfilter", "app", "--port", str(port)],
-                                  cwd=empty, env=bare_environ, stdout=out, stderr=out)  # fmt: skip
+                                  cwd=folder, env=bare_environ, stdout=out, stderr=out)  # fmt: skip
     try:
         deadline = time.monotonic() + PROCESS_S
         while not healthy(url):
             assert server.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
-        assert f"workspace: {empty / 'workspace'}  (" in log.read_text()
+        assert f"workspace: {folder / 'workspace'}  (" in log.read_text()
         assert log.read_text().count("://") == log.read_text().count(url) == 1
         # Nobody has visited it yet, and the folder is held.
         second = subprocess.run([scripts / "ragfilter", "app", "--port", str(free_port())],
-                                cwd=empty, env=bare_environ, capture_output=True, text=True,
+                                cwd=folder, env=bare_environ, capture_output=True, text=True,
                                 timeout=PROCESS_S)  # fmt: skip
         assert (second.returncode, second.stdout) == (2, "")
         assert f"in use by app (process {server.pid}," in second.stderr
@@ -52,13 +53,10 @@ def installed(wheel: Path, bare_environ: dict[str, str], tmp_path: Path) -> Iter
     assert (code, log.read_text().endswith("Stopped.\n")) == (130, True)
 
 
-def test_an_installed_app_builds_the_demo_and_answers(installed: str, open_tab: OpenTab) -> None:
+def test_an_installed_app_answers(installed: str, open_tab: OpenTab) -> None:
     tab = open_tab(url=installed).ask("Tell me about owlbears")
     expect(tab.kept).to_contain_text("of 200 retrieved")
     # The theme and the other pages come from the package as well.
     expect(tab.page.locator(".stApp")).to_have_css("background-color", PAPER)
-    for title in ("Rules", "Evaluate", "Tune", "Compare", "Collections"):
-        tab.page.get_by_role("link", name=title, exact=True).click()
-        expect(tab.page).to_have_url(re.compile(rf"/{title.lower()}\b"))
-        tab.rest()
-        expect(tab.page.locator("h1")).to_have_count(1)
+    tab.visit("Compare")
+    expect(tab.page.locator("h1")).to_have_text("Compare")

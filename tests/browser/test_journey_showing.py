@@ -5,17 +5,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
+from pypdf import PdfReader
 
 from ragfilter.ingest import demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 QUESTION, REPORT = demo.queries()["monsters-07"], "tell-me-about-owlbears.html"
+SMALLEST_PX = 18
+SMALL = """least => {
+  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (walker.nextNode()) {
+    const part = walker.currentNode.parentElement, box = part.getBoundingClientRect()
+    const read = walker.currentNode.textContent.trim() && !part.closest('style, script, noscript')
+    if (read && box.width && box.height && parseFloat(getComputedStyle(part).fontSize) < least)
+      found.push(walker.currentNode.textContent)
+  }
+  return found
+}"""
 OpenTab = Callable[..., Any]
 
 
@@ -77,8 +90,11 @@ def present(tab: Any) -> None:
     page, keys = tab.page, tab.page.keyboard
     keys.press("p")
     expect(page.locator(".rf-question")).to_have_text(QUESTION)
+    expect(page.locator(".stSidebar")).to_be_hidden()
+    page.set_viewport_size({"width": 1920, "height": 1080})
     scene, stays = page.locator(".rf-scene"), page.locator(".rf-stack").last.locator("b").first
     tab.rest()
+    assert page.evaluate(SMALL, SMALLEST_PX) == []
     steps = (("Everything found", 15), ("too far down the list", 11), ("too far from the best", 4))
     for words, left in steps:
         expect(scene).to_contain_text(words)
@@ -88,12 +104,28 @@ def present(tab: Any) -> None:
         tab.rest()
         keys.press("ArrowRight")
     expect(scene).to_contain_text("4 passages pass the filter")
+    # One key goes from the end to the beginning and back. No frame stays across the picture.
+    for words in ("Everything found", "4 passages pass the filter"):
+        tab.rest()
+        keys.press("b")
+        expect(scene).to_contain_text(words)
+    frame = "getComputedStyle(document.querySelector('.stMain'), '::before').display"
+    assert page.evaluate(frame) == "none"
+    (sheet,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
+    assert "Owlbear" in sheet.extract_text()
     with tab.rest().page.expect_download() as offered:
         tab.click("present-report")
     assert offered.value.suggested_filename == REPORT
     assert QUESTION in offered.value.path().read_text("utf-8")
+    # The audience is chosen here, and the keys work right after the choice.
+    tab.pick("presented-to", "^Referee$")
+    expect(page).to_have_url(re.compile("level=3"))
+    tab.rest().pick("presented-to", "^Guest$")
+    expect(page).not_to_have_url(re.compile("level="))
+    tab.rest()
     keys.press("p")
     expect(tab.keyed("question", "input")).to_have_value(QUESTION)
+    expect(page.locator(".stSidebar")).to_be_visible()
 
 
 def compare(tab: Any) -> str:

@@ -3,7 +3,6 @@ the Rules page, while keys open other chunks."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -35,61 +34,33 @@ def open_row(tab: Any, row: int, title: str) -> Any:
     return tab
 
 
-def test_the_editor_is_beside_the_text_and_led_by_keys(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    expect(tab.cell(1, "title")).to_have_text(re.compile(r"Armor Class 7\s*$"))
-    tab.click_row(1, "title")
+def test_a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(open_tab: OpenTab) -> None:
+    tab = open_row(open_tab(LINK).expect_kept(15).rest(), 1, r"Armor Class 7\s*$")
     head, keys = tab.chunk.locator("h3"), tab.page.keyboard
-    expect(head).to_have_text(re.compile(r"Armor Class 7\s*$"))
-    tab.edit_rule()
-    # The keys go on from the title that was clicked.
+    # Keys open the next chunk, and the focus stays in the editor.
+    tab.rule.click()
     for key, title in (("Down", r"Armor Class -7\s*$"), ("Up", r"Armor Class 7\s*$")):
-        tab.rest()
         keys.press(f"Alt+Arrow{key}")
-        expect(head).to_have_text(re.compile(title))
-        expect(tab.rule).to_be_visible()
-    # Through a filtered table too, and the focus stays in the editor.
-    tab.keyed("filter", "input").fill("class 8")
-    tab.keyed("filter", "input").press("Enter")
-    tab.rest().rule.click()
-    for title in (r"Armor Class 8\s*$", r"Armor Class -8\s*$"):
-        keys.press("Alt+ArrowDown")
         expect(head).to_have_text(re.compile(title))
         tab.rest()
         expect(tab.rule).to_be_focused()
-
     # The text is read while the rule is written.
     text = tab.keyed("chunk-text")
-    for width, beside in ((1440, True), (900, True), (1920, True)):
-        tab.page.set_viewport_size({"width": width, "height": 1000})
-        tab.rest()
-        tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")
-        # Both are visible at once, and so is the Save button.
-        for part in (text, tab.rule, tab.keyed("rule-save", "button")):
-            expect(part).to_be_in_viewport(ratio=0.5)
-        here, there = text.bounding_box(), tab.rule.bounding_box()
-        assert here is not None
-        assert there is not None
-        assert (here["x"] + here["width"] <= there["x"]) == beside, width
-        assert (here["y"] + here["height"] <= there["y"]) != beside, width
-
-
-def test_a_rule_is_coloured_and_checked_while_it_is_typed(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    open_row(tab, 1, r"Armor Class 7\s*$")
-    before = tab.rule.input_value()
-    painted, keys = tab.keyed("rule-editor").locator(".rf-painted"), tab.page.keyboard
-    expect(painted.locator(".rf-json-key")).to_have_text(['"contain_one_of"'])
+    tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")
+    for part in (text, tab.rule, tab.keyed("rule-save", "button")):
+        expect(part).to_be_in_viewport(ratio=0.5)
+    here, there = text.bounding_box(), tab.rule.bounding_box()
+    assert here["x"] + here["width"] <= there["x"]
     # Letter exactly on letter, also after scrolling.
+    before = tab.rule.input_value()
+    painted = tab.keyed("rule-editor").locator(".rf-painted")
     tab.rule.press("Control+End")
     same = """area => {
       const copy = area.nextElementSibling, names = ["scrollTop", "scrollHeight", "clientWidth"]
       return copy.textContent === area.value + "\\n" && area.scrollTop > 0
         && names.every(name => copy[name] === area[name])
     }"""
-    area = tab.rule.element_handle()
-    tab.page.wait_for_function(same, arg=area)
-
+    tab.page.wait_for_function(same, arg=tab.rule.element_handle())
     keys.press("Control+a")
     keys.insert_text('{"contain": "cl\\"eric", "n": [7, nul, "open')
     for kind, words in (
@@ -101,16 +72,10 @@ def test_a_rule_is_coloured_and_checked_while_it_is_typed(open_tab: OpenTab) -> 
         expect(painted.locator(f".rf-json-{kind}")).to_have_text(words)
     tab.expect_verdict("is not valid JSON")
     # What only the server finds wrong is marked where it is.
-    wrong = painted.locator(".rf-json-wrong")
-    for typed, marked in (
-        ('{"contain": "cleric"\n "match": "word"}', ['"match"']),
-        ('{"contain_one_of": [["cleric"], ["ac 6", 7]]}', ["7"]),
-        ('{"contain": "cleric"}', []),
-    ):
-        keys.press("Control+a")
-        keys.insert_text(typed)
-        expect(wrong).to_have_text(marked)
-        tab.rest()
+    keys.press("Control+a")
+    keys.insert_text('{"contain_one_of": [["cleric"], ["ac 6", 7]]}')
+    expect(painted.locator(".rf-json-wrong")).to_have_text(["7"])
+    tab.rest()
     for _ in range(10):
         keys.press("Control+z")
     expect(tab.rule).to_have_value(before)
@@ -121,34 +86,18 @@ def test_a_rule_is_coloured_and_checked_while_it_is_typed(open_tab: OpenTab) -> 
     tab.expect_verdict("line 2, column 3")
     for _ in "cleric":
         keys.press("Backspace")
-    keys.type('"cleric"}')
-    tab.expect_verdict("passes the rule: cleric")
-    keys.press("Backspace")
-    keys.type(',\n"contain_one_of": [["cleric"], [7]]}', delay=60)
+    keys.type('"cleric",\n"contain_one_of": [["cleric"], [7]]}', delay=60)
     tab.expect_verdict("Group 2, term 1")
     expect(tab.rule).to_be_focused()
     expect(tab.rule).to_have_value('{"contain":\n  "cleric",\n"contain_one_of": [["cleric"], [7]]}')
-    # What is valid but not meant so is found too, and fixed by a click.
-    tab.rest().write_rule('{"contain_one_of": [["cleric"], ["druid"], ["monk"], ["ac 6"]]}')
-    found = tab.keyed("rule-finding-0")
-    expect(found).to_contain_text("a question must mention “cleric”, “druid” and “monk”")
-    tab.rest().click("rule-mend-0")
-    expect(found).to_have_count(0)
-    assert json.loads(tab.rest().rule.input_value()) == {
-        "contain_one_of": [["cleric", "druid", "monk"], ["ac 6"]]
-    }
-    tab.click("rule-discard")
+    keys.press("Tab")
+    tab.rest().click("rule-discard")
 
 
 def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenTab) -> None:
     first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
     for tab in (first, second):
         open_row(tab, 1, r"Armor Class 7\s*$")
-    a_draft_outlives_the_page(first, second)
-    a_tab_changes_only_its_own_drafts(first)
-
-
-def a_draft_outlives_the_page(first: Any, second: Any) -> None:
     earlier = "Typed before this page was reopened"
     first.rest().rule.fill(SHUT)
     first.page.wait_for_function("() => localStorage['ragfilter-drafts']?.includes('wizard')")
@@ -166,7 +115,6 @@ def a_draft_outlives_the_page(first: Any, second: Any) -> None:
     expect(first.page.get_by_text(earlier)).to_contain_text("The stored rule was changed since")
     first.rest().click("rule-save")
     expect(first.keyed("rule-overwrite", "button")).to_be_visible()
-
     first.rest().click("rule-take")
     first.page.wait_for_function("() => !localStorage['ragfilter-drafts']")
     expect(first.rule).to_have_value(re.compile('"cleric need"'))
@@ -174,63 +122,51 @@ def a_draft_outlives_the_page(first: Any, second: Any) -> None:
     first.rest().click("rule-undo")
     expect(first.cell(1, "outcome")).to_have_text("✕ dropped")
 
-
-def a_tab_changes_only_its_own_drafts(tab: Any) -> None:
-    # What another tab of this browser stores in the meantime.
+    # A tab changes only its own drafts, whatever another tab of this browser stores meanwhile.
     theirs = """["demo", "another", "{", null]"""
-    tab.rest().page.evaluate(f"localStorage['ragfilter-drafts'] = JSON.stringify([{theirs}])")
+    first.rest().page.evaluate(f"localStorage['ragfilter-drafts'] = JSON.stringify([{theirs}])")
     stored = "JSON.parse(localStorage['ragfilter-drafts'])"
-    tab.write_rule(SHUT)
-    tab.page.wait_for_function(f"() => {stored}[1]?.[2] === '{SHUT}'")
-    tab.page.keyboard.press("Tab")
-    tab.rest().click("rule-discard")
-    tab.page.wait_for_function(f"() => {stored}.length === 1")
-    assert tab.page.evaluate(stored) == [["demo", "another", "{", None]]
-
-
-def find(tab: Any, text: str) -> None:
-    """Find the chunks with this text and open the first of them."""
-    tab.keyed("rules-text", "input").fill(text)
-    tab.keyed("rules-text", "input").press("Enter")
-    expect(tab.page.get_by_text(re.compile("of 572 chunks"))).not_to_contain_text("572 of 572")
-    tab.rest().click("rules-next")
-    expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
+    first.write_rule(SHUT)
+    first.page.wait_for_function(f"() => {stored}[1]?.[2] === '{SHUT}'")
+    first.page.keyboard.press("Tab")
+    first.rest().click("rule-discard")
+    first.page.wait_for_function(f"() => {stored}.length === 1")
+    assert first.page.evaluate(stored) == [["demo", "another", "{", None]]
 
 
 def test_what_is_typed_stays_with_its_chunk_and_its_group(open_tab: OpenTab) -> None:
-    tab = open_tab({"profile": "query-must", "q": CLERIC})
-    tab.page.get_by_role("link", name="Rules").click()
-    expect(tab.keyed("rules-next", "button")).to_be_visible()
-    tab.rest()
+    tab = open_tab(LINK).visit("Rules")
     # Chunks to which no other test gives rules.
-    find(tab, "monster-were")
-    keys_leave_what_was_typed_with_its_own_chunk(tab)
+    tab.keyed("rules-text", "input").fill("monster-were")
+    tab.keyed("rules-text", "input").press("Enter")
+    expect(tab.page.get_by_text(re.compile("of 572 chunks"))).not_to_contain_text("572 of 572")
+    tab.rest().click("rules-next")
+    panel = tab.keyed("rules-panel")
+    expect(panel).to_contain_text("1 of ")
+    keys_leave_what_was_typed_with_its_own_chunk(tab, panel)
     terms_typed_on_stay_in_their_group_of_the_form(tab)
 
 
-def keys_leave_what_was_typed_with_its_own_chunk(tab: Any) -> None:
-    head, panel, keys = tab.chunk.locator("h3"), tab.keyed("rules-panel"), tab.page.keyboard
+def keys_leave_what_was_typed_with_its_own_chunk(tab: Any, panel: Any) -> None:
+    head, keys = tab.chunk.locator("h3"), tab.page.keyboard
     first = head.inner_text()
-    # At once, and after the page has answered.
-    for pause_ms in (0, 1500):
-        tab.rest().rule.click()
-        typed = f'{{"contain_none_of": ["typed {pause_ms}"]}}'
-        keys.type(typed)
-        tab.page.wait_for_timeout(pause_ms)
-        keys.press("Alt+ArrowDown")
-        expect(panel).to_contain_text("2 of ")
-        expect(head).not_to_have_text(first)
-        expect(tab.rule).to_have_value("")
-        expect(tab.rule).to_be_focused()
-        tab.rest()
-        keys.press("Alt+ArrowUp")
-        expect(head).to_have_text(first)
-        expect(tab.rule).to_have_value(typed)
-        # Its effect is that of what was typed, beside it.
-        expect(tab.keyed("rule-effect")).to_contain_text("with this rule")
-        expect(tab.cell(0, "state")).to_contain_text("✎ draft")
-        tab.rest().click("rule-discard")
-        expect(tab.rule).to_have_value("")
+    tab.rest().rule.click()
+    typed = '{"contain_none_of": ["typed"]}'
+    keys.type(typed)
+    keys.press("Alt+ArrowDown")
+    expect(panel).to_contain_text("2 of ")
+    expect(head).not_to_have_text(first)
+    expect(tab.rule).to_have_value("")
+    expect(tab.rule).to_be_focused()
+    tab.rest()
+    keys.press("Alt+ArrowUp")
+    expect(head).to_have_text(first)
+    expect(tab.rule).to_have_value(typed)
+    # Its effect is that of what was typed, beside it.
+    expect(tab.keyed("rule-effect")).to_contain_text("with this rule")
+    expect(tab.cell(0, "state")).to_contain_text("✎ draft")
+    tab.rest().click("rule-discard")
+    expect(tab.rule).to_have_value("")
 
 
 def terms_typed_on_stay_in_their_group_of_the_form(tab: Any) -> None:
@@ -241,12 +177,7 @@ def terms_typed_on_stay_in_their_group_of_the_form(tab: Any) -> None:
     assert groups(tab) == [["cleric", "druid", "monk"]]
     expect(first).to_be_focused()
     expect(second).to_have_value("")
-    # Buttons are in between: one that clears the field, and the help.
-    for _ in range(4):
-        if not second.evaluate("field => field === document.activeElement"):
-            tab.page.keyboard.press("Tab")
-            tab.rest()
-    expect(second).to_be_focused()
+    second.click()
     tab.type_terms("ac 6", "armor class 6").rest()
     assert groups(tab) == [["cleric", "druid", "monk"], ["ac 6", "armor class 6"]]
     first.click()
@@ -257,11 +188,6 @@ def terms_typed_on_stay_in_their_group_of_the_form(tab: Any) -> None:
     assert groups(tab) == [["ac 6", "armor class 6"]]
     tab.type_terms("ranger").rest()
     assert groups(tab) == [["ranger"], ["ac 6", "armor class 6"]]
-    tab.rest().click("rules-next")
-    expect(tab.keyed("rules-panel")).to_contain_text("2 of ")
-    tab.rest()
-    expect(tab.keyed("rule-form").locator("[data-tag]:visible")).to_have_count(0)
-    tab.choose("rule-view", "JSON")
 
 
 def groups(tab: Any) -> list[list[str]]:

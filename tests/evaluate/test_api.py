@@ -136,7 +136,7 @@ def test_what_is_learned_says_from_which_labels(monkeypatch: pytest.MonkeyPatch)
     def tune(*args: Any, provenance: Provenance, **more: Any) -> None:
         given.append(provenance)
 
-    monkeypatch.setattr("ragfilter.evaluate.api.tuning.tune", tune)
+    monkeypatch.setattr("ragfilter.evaluate.evaluation.tuning.tune", tune)
     rf.tune(results(), QRELS)
     asked = Labels({"one": "Who?", "two": "Who?"}, QRELS)
     assert given == [Provenance(labels_version(asked), date.today().isoformat())]

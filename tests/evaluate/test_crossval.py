@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import sem, t
 
-from ragfilter.evaluate import caveats
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import (
-    Interval,
     Target,
     assign_folds,
     choose,
@@ -91,13 +90,6 @@ def test_an_interval_goes_farther_where_the_tail_is() -> None:
     assert turned == pytest.approx((-last, -first))
 
 
-def test_an_interval_is_told_in_another_unit() -> None:
-    made = Interval(0.5, (0.2, 0.9))
-    assert made.mapped(lambda value: 2 * value) == Interval(1.0, (0.4, 1.8))
-    assert made.mapped(lambda value: -value) == Interval(-0.5, (-0.9, -0.2))
-    assert Interval(0.5, None).mapped(lambda value: -value) == Interval(-0.5, None)
-
-
 def test_no_end_is_where_no_figure_can_be() -> None:
     scores = np.array([1.0] * 8 + [0.2, 0.1])
     made = intervals(np.stack([scores, 90 * scores], axis=1), 0.0, [1.0, np.inf])
@@ -128,7 +120,7 @@ def test_few_questions_have_no_interval(values: list[float], known: bool) -> Non
     made = interval(np.array(values))
     assert made.mean == pytest.approx(np.mean(values))
     assert (made.ends is not None) == known
-    assert (caveats.gain(made).endswith(caveats.TOO_FEW)) == (not known)
+    assert (wording.gain(made).endswith(wording.TOO_FEW)) == (not known)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from evaluate.line import Line
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, InputError, SettingsError
-from ragfilter.evaluate.caveats import left_out
 from ragfilter.evaluate.evaluation import document, evaluate, score
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable, visible
@@ -34,6 +33,7 @@ from ragfilter.evaluate.variants import (
     variants,
     with_unfiltered,
 )
+from ragfilter.evaluate.wording import left_out
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User

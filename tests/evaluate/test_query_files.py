@@ -146,11 +146,6 @@ def test_a_label_that_is_repeated_counts_once_with_a_warning(
     assert "qrels.tsv repeats 1 label, the first in line 5; each counts once" in caplog.text
 
 
-def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
-    labels = query_files.read(*files(tmp_path, QUERIES, "q1\ta\t1\n"))
-    assert (set(labels.queries), set(labels.qrels)) == ({"q1", "q2"}, {"q1"})
-
-
 @pytest.mark.parametrize(
     ("queries", "qrels", "message"),
     [

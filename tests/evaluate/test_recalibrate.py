@@ -10,7 +10,7 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.tune import MARGIN, recorded, tune
-from ragfilter.evaluate.tuning_words import no_worse, sides
+from ragfilter.evaluate.wording import no_worse, sides
 from ragfilter.layers.origin import seen_labels
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load
@@ -49,7 +49,7 @@ def test_thresholds_are_carried_over_by_the_share_of_hits_below_them() -> None:
     """They keep the same chunks on a scale of a third, and say that they are a guess."""
     with pytest.raises(SettingsError):
         replay(NEW["q3"], TUNED)
-    moved = carried(TUNED, NEW.values())
+    moved = rf.carry_over({name: replay(pool, FULL) for name, pool in NEW.items()}, TUNED)
     assert moved.cutoff.gap_threshold < 0.12
     for name, pool in NEW.items():
         kept = [hit.id for hit in replay(pool, moved).kept]

@@ -18,7 +18,7 @@ import ragfilter as rf
 from ragfilter.engine.retrieve import gather
 from ragfilter.engine.search import Backends, Part
 from ragfilter.errors import InputError
-from ragfilter.evaluate.recordings import RecordedDocument, matched, read_traces
+from ragfilter.evaluate.query_files import RecordedDocument, matched, read_traces
 from ragfilter.library import result as results
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings

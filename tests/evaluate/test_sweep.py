@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.maps import axes, make
 from ragfilter.evaluate.measure import count
-from ragfilter.evaluate.prefixes import DEEPEST, _deep, prefixes, prefixes_of_pools
+from ragfilter.evaluate.prefixes import DEEPEST, prefixes, prefixes_of_pools
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -145,33 +143,3 @@ def test_nothing_to_be_seen_is_nothing_kept() -> None:
     hidden = Pool("q", "c", "l2", (Hit(Chunk("a", clearance=5), 0.1, 1),))
     made = prefixes_of_pools({"q": hidden}, {"q": {"a": 1}}, FULL)
     assert made["kept"].tolist() == made["f1"].tolist() == [[0] * (DEEPEST + 1)]
-
-
-@pytest.mark.parametrize("measured", ["score", "sweep", "prefixes"])
-def test_settings_are_validated_as_often_for_20_pools_as_for_2(
-    measured: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    validated: list[object] = []
-    own = Settings.model_validate
-
-    def validate(*given: Any, **options: Any) -> Settings:
-        validated.append(given)
-        return own(*given, **options)
-
-    monkeypatch.setattr(Settings, "model_validate", validate)
-    grid = [FULL.model_copy(update={"quality": FULL.quality})] * 3
-    calls = []
-    _deep.cache_clear()
-    for n in (2, 20):
-        validated.clear()
-        pools = {f"q{i}": pool([1, 2, 3 + i]) for i in range(n)}
-        qrels = {query_id: {"c1": 1} for query_id in pools}
-        if measured == "score":
-            score(pools, qrels, FULL)
-        elif measured == "sweep":
-            sweep(pools, qrels, grid)
-        else:
-            prefixes_of_pools(pools, qrels, FULL)
-        calls.append(len(validated))
-    # The count can fail: the unfiltered order of any depth takes its own settings, once.
-    assert calls == ([0, 0] if measured == "sweep" else [1, 0])

@@ -15,8 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
-from ragfilter.layers.calibration import probabilities
-from ragfilter.layers.strategies.calibrated import expected_f
+from ragfilter.layers.strategies.calibrated import expected_f, probabilities
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
 from ragfilter.report.summary import summary
 from ragfilter.settings.config import load, to_toml
@@ -227,7 +226,7 @@ def test_without_anything_learned_there_is_a_remedy() -> None:
 def test_what_is_no_calibration_is_refused_in_one_line(text: str, tmp_path: Any) -> None:
     file = tmp_path / "tuned.toml"
     file.write_text(f"[cutoff]\ncalibration = '{text}'\n", "utf-8")
-    with pytest.raises(SettingsError, match=r"^cutoff.calibration \(from .*line 2\): "):
+    with pytest.raises(SettingsError, match=r"^cutoff.calibration \(from .*tuned.toml\): "):
         load(file=file, environ={})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.engine.replay import scan_rules
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.calibration import Floats, features, linked, same_type
+from ragfilter.layers.strategies.calibrated import Floats, features, linked, same_type
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
 from ragfilter.settings.learned import FEATURES
 from ragfilter.settings.schema import Settings

@@ -67,24 +67,10 @@ def judge(
     tree = Settings().with_values(
         {"judge.enabled": True} | {k.replace("__", "."): v for k, v in settings.items()}
     )
-    found = Pool(
-        query,
-        "c",
-        "l2",
-        pool or hits,
-        judgements=(judgement,) if judgement else (),
-        reachable=reachable,
-    )
-    return apply(
-        hits,
-        LayerInput(
-            tree,
-            found,
-            rule_book(()).scan(query),
-            viewer(user, tree),
-            dict.fromkeys(pinned, "named in the comparison"),
-        ),
-    )
+    said = (judgement,) if judgement else ()
+    found = Pool(query, "c", "l2", pool or hits, judgements=said, reachable=reachable)
+    scan, pins = rule_book(()).scan(query), dict.fromkeys(pinned, "named in the comparison")
+    return apply(hits, LayerInput(tree, found, scan, viewer(user, tree), pins))
 
 
 def over(hits: tuple[Hit, ...], **actions: str) -> Judgement:
@@ -277,14 +263,8 @@ def test_a_budget_without_room_falls_back_without_a_need() -> None:
 
 # a → s1, s2; s1 → s3 → s4 → s5 → s6; s2 → s1; s4 → a (a cycle)
 ROOT = row(bare("a", "s1", "s2"), bare("b"))
-GRAPH = (
-    bare("s1", "s3"),
-    bare("s2", "s1"),
-    bare("s3", "s4"),
-    bare("s4", "s5", "a"),
-    bare("s5", "s6"),
-    bare("s6"),
-)
+EDGES = {"s1": ["s3"], "s2": ["s1"], "s3": ["s4"], "s4": ["s5", "a"], "s5": ["s6"], "s6": []}
+GRAPH = tuple(bare(i, *refs) for i, refs in EDGES.items())
 
 
 @pytest.mark.parametrize(
@@ -330,16 +310,9 @@ def test_kept_chunks_come_before_what_was_brought_and_are_not_repeated() -> None
 
 
 def test_a_hit_of_the_pool_stays_what_it_is() -> None:
-    cut_before = hit("x", 0.9, 7)
-    step = judge(
-        ROOT[:1],
-        over(ROOT[:1], a="EXPAND_1"),
-        pool=(*ROOT, replace(cut_before, chunk=Chunk("s1", "t"))),
-    )
-    assert [(h.id, h.rank, h.found_by) for h in step.hits] == [
-        ("a", 1, "query"),
-        ("s1", 7, "query"),
-    ]
+    step = judge(ROOT[:1], over(ROOT[:1], a="EXPAND_1"), pool=(*ROOT, hit("s1", 0.9, 7)))
+    made = [(h.id, h.rank, h.found_by) for h in step.hits]
+    assert made == [("a", 1, "query"), ("s1", 7, "query")]
 
 
 def test_the_unnamed_may_be_brought_and_the_discarded_not() -> None:
@@ -351,11 +324,8 @@ def test_the_unnamed_may_be_brought_and_the_discarded_not() -> None:
 
 def test_a_chunk_known_only_by_its_rule_is_brought_whole_or_not() -> None:
     hits = row(bare("a", "s1", "s2"))
-    pool = (
-        *hits,
-        hit("s1", 0.8, 2, loaded=False, text=""),
-        hit("s2", 0.9, 3, loaded=False, text=""),
-    )
+    known = (hit(f"s{n}", 0.7 + n / 10, n + 1, loaded=False, text="") for n in (1, 2))
+    pool = (*hits, *known)
     step = judge(hits, over(hits, a="EXPAND_1"), pool=pool, reachable=(bare("s1", text="whole"),))
     assert ids(step) == ["a", "s1"]
     assert (step.hits[1].chunk.text, step.hits[1].rank) == ("whole", 2)

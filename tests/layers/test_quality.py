@@ -13,7 +13,7 @@ from ragfilter import report
 from ragfilter.engine.replay import replay
 from ragfilter.layers import quality
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool, Widening
+from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.report.summary import layer_line
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings
@@ -32,24 +32,13 @@ def run(
         Hit(Chunk(f"c{i}"), 2 * (1 - s), i, rerank_score=scores[i - 1] if scores else None)
         for i, s in enumerate(similarities, start=1)
     )
-    pool = Pool(
-        "q",
-        "c",
-        "l2",
-        hits,
-        failures=(Failure(quality.reranker_key(settings.quality), failure),) if failure else (),
-        reranker=quality.reranker_key(settings.quality) if scores or failure else "",
-    )
-    return quality.apply(
-        hits,
-        LayerInput(
-            settings,
-            pool,
-            rule_book(()).scan("q"),
-            PUBLIC,
-            dict.fromkeys(pinned, "named in the comparison"),
-        ),
-    )
+    key = quality.reranker_key(settings.quality)
+    failures = (Failure(key, failure),) if failure else ()
+    reranker = key if scores or failure else ""
+    pool = Pool("q", "c", "l2", hits, failures=failures, reranker=reranker)
+    pins = dict.fromkeys(pinned, "named in the comparison")
+    inputs = LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC, pins)
+    return quality.apply(hits, inputs)
 
 
 def ids(step: LayerOutput) -> list[str]:
@@ -148,29 +137,6 @@ def test_scores_of_another_reranker_do_not_count() -> None:
     pool = Pool("q", "c", "l2", hits, reranker="cross_encoder:x")
     step = quality.apply(hits, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]
-
-
-def test_the_failure_of_another_reranker_does_not_count() -> None:
-    hits = tuple(Hit(Chunk(f"c{i}"), 1.4, i) for i in (1, 2))
-    gone = (Failure("cross_encoder:x", "model gone"),)
-    pool = Pool("q", "c", "l2", hits, failures=gone, reranker="cross_encoder:x")
-    step = quality.apply(hits, LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC))
-    assert [need.kind for need in step.needs] == ["rerank"]
-    assert "model gone" not in step.note
-
-
-def test_each_width_is_told() -> None:
-    # The seventh is the first good one; the eighth comes with the same width.
-    step = run([*POOR[:6], 0.6, 0.7, 0.2, 0.1], reranker="none")
-    assert isinstance(step.detail, Widening)
-    assert [(tried.width, tried.good) for tried in step.detail.widths] == [(3, 0), (5, 0), (7, 1)]
-    assert [round(tried.best, 2) for tried in step.detail.widths] == [0.45, 0.45, 0.6]
-    nothing = run(POOR, reranker="none")
-    assert isinstance(nothing.detail, Widening)
-    assert [(tried.width, tried.good) for tried in nothing.detail.widths] == [
-        (3, 0), (5, 0), (7, 0), (9, 0), (10, 0),
-    ]  # fmt: skip
-    assert run([0.8, 0.7, 0.6], reranker="none").detail is None
 
 
 @pytest.mark.parametrize(

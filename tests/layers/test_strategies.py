@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.layers.base import far_end
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
-from ragfilter.layers.strategies.base import StrategySpec, steps
+from ragfilter.layers.strategies.base import StrategySpec
 from ragfilter.layers.strategies.car import cut as car
 from ragfilter.layers.strategies.gap import cut as gap
 from ragfilter.layers.strategies.moving_avg import cut as moving_avg
@@ -23,15 +23,10 @@ from ragfilter.layers.strategies.otsu import cut as otsu
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.layers.strategies.relative import cut as relative
 from ragfilter.layers.strategies.spike import cut as spike
-from ragfilter.model import Cut, Gap
+from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 
 ADAPTIVE = [0.1, 0.2, 0.3, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 2.3]
-
-
-def test_steps_are_the_differences_of_neighbours_with_the_rank_before_them() -> None:
-    assert steps([0.25, 0.5, 1.5]) == (Gap(1, 0.25), Gap(2, 1.0))
-    assert steps([0.25]) == ()
 
 
 @pytest.mark.parametrize(
@@ -100,19 +95,6 @@ def test_autocut(values: list[float], jumps: int, kept: int) -> None:
     assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0, 1.0).kept == kept
 
 
-@pytest.mark.parametrize(
-    ("values", "jumps", "reason"),
-    [
-        ([0.5, 0.5, 0.5], 1, "no jump; kept all"),
-        ([0.1, 0.2, 0.8, 0.9], 2, "only 1 of 2 jumps; kept all"),
-    ],
-)
-def test_autocut_says_when_there_are_too_few_jumps(
-    values: list[float], jumps: int, reason: str
-) -> None:
-    assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0, 1.0).reason == reason
-
-
 def test_autocut_is_not_flattened_by_a_far_pin_and_never_cuts_one() -> None:
     # As 0.2, 0.2, 0.25, 0.8, 0.85: 0, −.25, −.423, .173, 0.
     assert autocut([1.9, 0.2, 0.25, 0.8, 0.85], Cutoff(strategy="autocut"), 1, 1.0).kept == 3
@@ -137,13 +119,6 @@ def test_autocut_is_not_flattened_by_a_far_pin_and_never_cuts_one() -> None:
 def test_adaptive_k(values: list[float], b_extra: int, kept: int) -> None:
     cut = adaptive_k(values, Cutoff(strategy="adaptive_k", b_extra=b_extra), 0, 1.0)
     assert cut.kept == kept
-
-
-def test_adaptive_k_leaves_out_two_of_twenty() -> None:
-    values = [0.01 * i for i in range(18)] + [1.0, 2.0]
-    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0, 1.0).kept == 1
-    values = [*values, *(2.0 + 0.01 * i for i in range(1, 11))]  # 30: the tail is three
-    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0, 1.0).kept == 19
 
 
 def largest_gap(similarities: NDArray[np.float64], tail: int) -> int:

@@ -12,12 +12,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from waiting import PATIENT_S, PROCESS_S, ends_after
+from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.answer import context
 from ragfilter.answer.stream import AnswerStream
@@ -57,13 +56,6 @@ class NoEmbedder:
         raise AssertionError("embedded")
 
 
-@pytest.fixture(scope="module")
-def chat(local_llm: Any) -> Iterator[OpenAIChat]:
-    made = OpenAIChat(model=local_llm.model, base_url=local_llm.base_url)
-    yield made
-    made.close()
-
-
 def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> None:
     packed = context.pack(HITS, Settings())
     stream = AnswerStream("How do I kill a troll?", packed, chat, NoEmbedder(), timeout_s=TIMEOUT_S)
@@ -96,12 +88,6 @@ def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
     assert bool(judgement.verdicts) != bool(judgement.error)
     assert judgement.prompt_tokens > 100
     assert judgement.model == "smollm2-135m"
-
-
-def test_a_judge_too_slow_is_told_in_time(chat: OpenAIChat) -> None:
-    with ends_after(0.1):
-        judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat, Judge(timeout_ms=100))
-    assert "0.1 s" in judgement.error
 
 
 def test_a_draft_is_a_rule_or_words(chat: OpenAIChat) -> None:
@@ -143,12 +129,10 @@ def test_a_prompt_too_long_for_it_is_told(chat: OpenAIChat) -> None:
     assert "too long" in str(caught.value) or "context" in str(caught.value)
 
 
-def test_no_web_page_may_call_it_and_it_shows_none(local_llm: Any) -> None:
-    root = local_llm.base_url.removesuffix("/v1")
+def test_no_web_page_may_call_it_and_it_shows_none(chat: OpenAIChat) -> None:
+    root = chat._at.url.removesuffix("/v1")
     assert root.startswith("http://127.0.0.1:")
-    request = urllib.request.Request(
-        f"{local_llm.base_url}/models", headers={"Origin": "http://example.org"}
-    )
+    request = urllib.request.Request(f"{root}/v1/models", headers={"Origin": "http://example.org"})
     with urllib.request.urlopen(request, timeout=PATIENT_S) as answer:
         assert (answer.headers["Access-Control-Allow-Origin"] or "") == ""
     with pytest.raises(urllib.error.HTTPError):
@@ -163,13 +147,12 @@ def start(bare_environ: dict[str, str], port: int) -> subprocess.Popen[str]:
 
 
 @pytest.mark.usefixtures("_installed")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_it_stops_when_it_is_asked_to(name: str, bare_environ: dict[str, str]) -> None:
+def test_it_stops_when_it_is_asked_to(bare_environ: dict[str, str]) -> None:
     process = start(bare_environ, 0)
     try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("export OPENAI_BASE_URL=http://127.0.0.1:")
-        process.send_signal(signal.Signals[name])
+        process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=PROCESS_S)
     finally:
         process.kill()

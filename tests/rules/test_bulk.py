@@ -8,7 +8,6 @@ from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules import bulk
 from ragfilter.rules.bulk import RuleChange
-from ragfilter.rules.overview import Checks
 
 ROW = '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["undead"]}'
 BROKEN = '{"contains":1}'
@@ -63,17 +62,6 @@ def test_fixes_know_the_rules_that_are_not_fixed() -> None:
     fixed = bulk.plan_fixes([seven], ["shared"], catalogue={c.id: c for c in (six, seven)}).after
     assert list(fixed) == ["ac-7"]
     assert '"ac 7"' in (fixed["ac-7"] or "")
-
-
-def test_fixes_know_which_words_the_questions_have() -> None:
-    chunk = Chunk("c", rule='{"contain_one_of":[["please","cleric"]]}')
-    assert bulk.plan_fixes([chunk]).after == {}
-    # What such a word is for is not certain, so it is only fixed on request.
-    assert bulk.plan_fixes([chunk], usual={"please"}).after == {}
-    fixed = bulk.plan_fixes([chunk], ["everywhere"], usual={"please"}).after
-    assert fixed == {"c": '{"contain_one_of":[["cleric"]]}'}
-    assert Checks().state(chunk) == "valid"
-    assert Checks({"please"}).state(chunk) == "warning"
 
 
 def test_a_rule_that_cannot_be_read_is_refused_and_the_others_are_changed() -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from waiting import PROCESS_S
 
 from ragfilter.protocols import Usage
 from ragfilter.rules.draft_store import DraftStore
@@ -65,20 +61,3 @@ def test_collections_are_kept_apart_and_drafts_forgotten(store: DraftStore) -> N
     store.forget("c", [])
     assert store.drafts("c") == (FAILED,)
     assert store.drafts("other") == (GOOD, FAILED)
-
-
-@pytest.mark.slow
-def test_a_draft_survives_a_killed_process(url: str) -> None:
-    killed = (
-        "import os, signal; from ragfilter.rules.drafting import Draft;"
-        "from ragfilter.rules.draft_store import DraftStore;"
-        f"DraftStore({url!r}).keep('c', Draft('b', error='no'));"
-        "os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", killed], env=dict(os.environ), timeout=PROCESS_S, check=False
-    )
-    assert process.returncode == -9
-    store = DraftStore(url)
-    assert [draft.error for draft in store.drafts("c")] == ["no"]
-    store.close()

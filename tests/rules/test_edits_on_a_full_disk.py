@@ -28,7 +28,7 @@ PAGE = 4096
 JOURNAL = {"write", "finish"}
 """The calls before which the disk fills up."""
 
-# Edits one chunk, or with "bulk" two at once, on a full disk, and reports what happened.
+# Edits two chunks at once on a full disk, and reports what happened.
 CHILD = """
 import json, resource, sys
 from pathlib import Path
@@ -43,8 +43,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.model import Chunk
 
-folder, page, bulk = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "bulk"
-ids = "xy" if bulk else "x"
+folder, page, ids = Path(sys.argv[1]), int(sys.argv[2]), "xy"
 vector = np.eye(1, 384, dtype=np.float32)[0]
 long = json.dumps({"contain": "y" * 8000}, separators=(",", ":"))
 
@@ -57,21 +56,15 @@ def limit(size):
 def save(bench, rule, before, ids=ids):
     store, journal = bench.collection("small"), bench.journal
     try:
-        if bulk:
-            rules, expected = dict.fromkeys(ids, rule), dict.fromkeys(ids, before)
-            edits.save_all(store, journal, rules=rules, expected=expected, who="me")
-        else:
-            edits.save(store, journal, chunk_id=ids, rule=rule, expected=before, who="me")
+        rules, expected = dict.fromkeys(ids, rule), dict.fromkeys(ids, before)
+        edits.save_all(store, journal, rules=rules, expected=expected, who="me")
     except RagfilterError as error:
         return str(error)
     return "saved"
 
 def undo(bench):
     store, journal = bench.collection("small"), bench.journal
-    if bulk:
-        edits.turn("undo", store, journal, edit_id=journal.undoable("small").id, who="me")
-    else:
-        edits.turn("undo", store, journal, who="me")
+    edits.turn("undo", store, journal, edit_id=journal.undoable("small").id, who="me")
 
 def seen(bench):
     # What the journal says, and what the store and its catalogue hold.
@@ -148,12 +141,10 @@ print(json.dumps(made))
 """
 
 
-@pytest.fixture(scope="module", params=["one", "bulk"])
-def cases(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = str(tmp_path_factory.mktemp("full"))
-    command = [sys.executable, "-c", CHILD, folder, str(PAGE), request.param]
+    command = [sys.executable, "-c", CHILD, folder, str(PAGE)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PROCESS_S)
     assert done.returncode == 0, done.stderr
     made: list[dict[str, Any]] = json.loads(done.stdout)

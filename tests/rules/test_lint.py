@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.findings import Finding
-from ragfilter.rules.lint import analyse, check_rule, fix_rules, rules_of, usual_words
+from ragfilter.rules.lint import Finding, analyse, check_rule, fix_rules, rules_of
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import Rule, read_text
 from ragfilter.rules.values import Value, spellings
@@ -143,21 +142,6 @@ FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
     ({"contain_one_of": [["undead king", "lich"]], "contain_none_of": ["undead"]},
      [("dead", "contain_one_of[0][0]",
        {"contain_one_of": [["lich"]], "contain_none_of": ["undead"]})]),
-    # Lists pasted as one term.
-    ({"contain_one_of": [["cleric, druid; monk", "priest"], ["level 7"]]},
-     [("list", "contain_one_of[0][0]",
-       {"contain_one_of": [["cleric", "druid", "monk", "priest"], ["level 7"]]})]),
-    ({"contain_one_of": [["cleric,"], ["armor class 6."]]},
-     [("list", "contain_one_of[0][0]", {"contain_one_of": [["cleric"], ["armor class 6."]]}),
-      ("list", "contain_one_of[1][0]", {"contain_one_of": [["cleric,"], ["armor class 6"]]})]),
-    ({"contain_none_of": ["dog、cat、owl", "cat"]},
-     [("list", "contain_none_of[0]", {"contain_none_of": ["dog", "cat", "owl"]}),
-      ("covered", "contain_none_of[0]", {"contain_none_of": ["cat"]})]),
-    ({"contain": "cleric,"}, [("list", "contain", {"contain": "cleric"})]),
-    ({"contain": "cleric, druid, monk"}, [("list", "contain", None)]),
-    # Names and numbers that hold a comma or end in a full stop.
-    ({"contain_one_of": [["10,000 gold pieces", "a.c. 6", "vs.", "August 5, 2020"]]}, []),
-    ({"contain_one_of": [["Smith, John", "New York, NY", "N,N-dimethylformamide"]]}, []),
     # Substrings that match too much.
     ({"contain_one_of": [["cleric"], ["armor class 1"]], "match": "substring"},
      [("loose", "contain_one_of[1][0]", {"contain_one_of": [["cleric"], ["armor class 1"]]})]),
@@ -259,22 +243,6 @@ def test_what_a_number_alone_becomes(group: list[str], title: str, expected: Any
     assert fixed(chunks) == (wanted if expected else {})
 
 
-def test_a_word_that_nearly_all_of_many_questions_have_is_one_of_every_question() -> None:
-    asked = [f"Does the Campaign API list item {number} ???" for number in range(40)]
-    groups = [["campaign", "item 7", "api ???"], ["list item"], ["???"]]
-    chunks = catalogue({"c": {"contain_one_of": groups}})
-    for questions, places in (
-        ([*asked[:38], "What else?", "And now?"], ["[0][0]", "[1][0]"]),
-        ([*asked[:37], "What else?", "And now?", "Why?"], []),
-        (asked[:19], []),
-    ):
-        findings = [
-            f for f in analyse(chunks, usual=usual_words(questions)) if f.kind == "everywhere"
-        ]
-        assert [f.place.removeprefix("contain_one_of") for f in findings] == places
-        assert not any(f.sure for f in findings)
-
-
 def test_a_value_that_the_text_alone_names() -> None:
     rules = {"c": {"contain": "ac 6"}}
     assert analyse(catalogue(rules, {"c": "To hit"})) == []
@@ -373,40 +341,6 @@ def test_the_value_of_a_sibling_makes_way_for_the_chunks_own(
     assert not [value for value in values if value in group or wrong in value]
     again = catalogue({i: fixes.get(i, chunks[i].rule) for i in titles}, titles)
     assert [finding for finding in analyse(again) if finding.kind == "shared"] == []
-
-
-@pytest.mark.parametrize(
-    ("group", "differ", "n", "groups"),
-    [
-        (["leave"], "in a number or in a name", 3, [["leave"], ["2023"], ["germany"]]),
-        (["2023"], "in a name", 2, [["2023"], ["germany"]]),
-        (["germany"], "in a number", 2, [["germany"], ["2023"]]),
-    ],
-)
-def test_one_rule_on_titles_that_differ_in_a_number_and_a_name(
-    group: list[str], differ: str, n: int, groups: list[list[str]]
-) -> None:
-    places = [(name, year) for name in ("Germany", "France") for year in (2023, 2024)]
-    titles = {f"{name}-{year}": f"Leave policy {name} {year}" for name, year in places}
-    first, *_ = analyse(
-        catalogue(dict.fromkeys(titles, text_of({"contain_one_of": [group]})), titles)
-    )
-    assert f"on {n} chunks whose titles differ {differ}" in first.message
-    assert (first.chunk_ids, first.sure) == (("Germany-2023",), False)
-    assert first.fix == read_text(text_of({"contain_one_of": groups}))
-
-
-def test_one_rule_on_titles_that_differ_in_a_name_may_be_meant() -> None:
-    titles = {name: f"Plan {name} prices" for name in ("Pro", "Basic", "Enterprise")}
-    chunks = catalogue(
-        dict.fromkeys(titles, '{"contain":"plan"}'), titles, "Not for the pros among you."
-    )
-    findings = analyse(chunks)
-    assert {(f.kind, f.sure) for f in findings} == {("shared", False)}
-    # In a plural if texts have it.
-    groups = [f.fix.contain_one_of for f in findings if f.fix is not None]
-    assert groups == [(("pro", "pros"),), (("basic",),), (("enterprise",),)]
-    assert fixed(chunks) == {}
 
 
 TERM = st.text("ab 1", min_size=1, max_size=3).filter(str.strip)

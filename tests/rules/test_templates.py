@@ -73,7 +73,7 @@ def test_a_new_category_is_a_file(tmp_path: Path) -> None:
     ]  # fmt: skip
     made = recognise(Chunk("c", title="TRAP matrix", type="Table"), templates)
     assert (made.category, made.version) == ("traps", "traps-3")
-    assert made.example_rule == Rule(contain_one_of=(("wire", "wires"),))
+    assert made.example.rule == Rule(contain_one_of=(("wire", "wires"),))
     # Both patterns must fit.
     assert recognise(Chunk("c", title="Trap", type="rule"), templates).category == "general"
 

@@ -1,10 +1,10 @@
-"""Numbers, ranges, ordinals and Roman numerals of titles, and how questions write them."""
+"""Numbers, ranges, ordinals and Roman numerals of titles, names, and how questions write them."""
 
 from __future__ import annotations
 
 import pytest
 
-from ragfilter.rules.values import Value, mask, spellings, values
+from ragfilter.rules.values import Value, forms, mask, spellings, values
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,36 @@ def test_a_number_is_called_by_its_place_where_others_are(number: int, wanted: s
 def test_titles_of_one_pattern_have_the_same_mask() -> None:
     assert mask("Armor Class 6") == mask("ARMOR CLASS -10") == ("armor", "class", "#")
     assert mask("Level 1-3 spells") == mask("Level IV spells") == ("level", "#", "spells")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("clerics", ("cleric", "clerics")),
+        ("thieves", ("thief", "thieves")),
+        ("bodies", ("body", "bodies")),
+        ("magic-users", ("magic-user", "magic-users", "magic user", "magic users")),
+        ("witch", ("witch", "witches")),
+        ("swordsmen", ("swordsman", "swordsmen")),
+        ("dwarf", ("dwarf", "dwarves")),
+        ("knife", ("knife", "knives")),
+        ("chief", ("chief", "chiefs")),
+        ("valves", ("valve", "valves")),
+        ("curve", ("curve", "curves")),
+        ("elves", ("elf", "elves")),
+        ("witches", ("witch", "witches")),
+        ("boxes", ("box", "boxes")),
+        ("taxes", ("tax", "taxes")),
+        ("battle axes", ("battle axe", "battle axes")),
+        ("houses", ("house", "houses")),
+        ("classes", ("class", "classes")),
+        ("human", ("human", "humans")),
+        ("specimen", ("specimen", "specimens")),
+        ("women", ("woman", "women")),
+        ("boss", ("boss", "bosses")),
+        ("monkey", ("monkey", "monkeys")),
+        ("série", ("série",)),
+    ],
+)
+def test_forms_of_a_name(name: str, wanted: tuple[str, ...]) -> None:
+    assert forms(name) == wanted

@@ -14,8 +14,6 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +31,7 @@ def main() -> None:
         second, indexed = started(workspace)
         assert " unchanged" in indexed, indexed
         assert " added" not in indexed, indexed
-    say(f"first start {first:.1f} s, second {second:.1f} s, a busy port is refused")
+    sys.stdout.write(f"make app: first start {first:.1f} s, second {second:.1f} s\n")
 
 
 def refused(workspace: Path) -> None:
@@ -41,13 +39,9 @@ def refused(workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         made = subprocess.run(
-            make(port),
-            cwd=ROOT,
-            env=environ(workspace),
-            capture_output=True,
-            text=True,
+            make(port), cwd=ROOT, env=environ(workspace), capture_output=True, text=True,
             timeout=LONGEST_S,
-        )
+        )  # fmt: skip
     ours = [line for line in made.stderr.splitlines() if not line.startswith("make")]
     assert made.returncode != 0, made
     assert len(ours) == 1, ours
@@ -58,28 +52,21 @@ def refused(workspace: Path) -> None:
 
 def started(workspace: Path) -> tuple[float, str]:
     """Start the app, wait until it is healthy, and stop it. Returns the seconds and its output."""
-    port = free_port()
-    begun = time.monotonic()
-    with app(port, workspace) as (process, log):
-        while not healthy(port):
-            printed = log.read_text(encoding="utf-8")
-            assert process.poll() is None, f"it ended by itself:\n{printed}"
-            assert time.monotonic() - begun < LONGEST_S, f"it does not come up:\n{printed}"
-            time.sleep(0.2)
-        return time.monotonic() - begun, log.read_text(encoding="utf-8")
-
-
-@contextmanager
-def app(port: int, workspace: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """`make app` in its own process group, so that all of it can be stopped."""
+    port, begun = free_port(), time.monotonic()
     log = workspace.parent / f"{port}.log"
     with log.open("wb") as output:
+        # In its own process group, so that all of it can be stopped.
         process = subprocess.Popen(
             make(port), cwd=ROOT, env=environ(workspace), stdout=output, stderr=output,
             start_new_session=True,
         )  # fmt: skip
         try:
-            yield process, log
+            while not healthy(port):
+                printed = log.read_text(encoding="utf-8")
+                assert process.poll() is None, f"it ended by itself:\n{printed}"
+                assert time.monotonic() - begun < LONGEST_S, f"it does not come up:\n{printed}"
+                time.sleep(0.2)
+            return time.monotonic() - begun, log.read_text(encoding="utf-8")
         finally:
             os.killpg(process.pid, signal.SIGTERM)
             process.wait(LONGEST_S)
@@ -104,10 +91,6 @@ def healthy(port: int) -> bool:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
-
-
-def say(words: str) -> None:
-    sys.stdout.write(f"make app: {words}\n")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from ragfilter.model import Chunk
-from ragfilter.stores import catalogue_file
-from ragfilter.stores.catalogue_file import read_catalogue, write_catalogue
+from ragfilter.stores import copies
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
-from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
 CHUNKS = {
     chunk.id: chunk
@@ -27,7 +26,7 @@ CHUNKS = {
 
 @pytest.fixture(autouse=True)
 def _always_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue_file, "WORTH", 0)
+    monkeypatch.setattr(copies, "WORTH", 0)
 
 
 def test_what_is_written_is_read_for_its_version_alone(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ragfilter.model import Chunk
 from ragfilter.protocols import Progress
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.settings import saved
+from ragfilter.settings import config
 from ragfilter.stores.index import index
 from ragfilter.stores.moving import Copied, copy_workspace
 from ragfilter.stores.qdrant import QdrantPlace
@@ -36,7 +36,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspace
         store = workspace.marked().collection("ours")
         edits.save(store, journal, chunk_id="c01", rule=RULE, expected=None, who="a")
         journal.close()
-        saved.save(workspace.files, "strict", "[cutoff]\nmax_results = 3\n")
+        config.save(workspace.files, "strict", "[cutoff]\nmax_results = 3\n")
         yield workspace
 
 
@@ -58,7 +58,7 @@ def test_a_folder_moves_into_a_database_and_back(
     assert there["rule_edits"].count == 1
     with Workspace.open(tmp_path / "back") as back:
         assert copied(database, back) == there
-        assert saved.find(back.files, "strict").read_text() == "[cutoff]\nmax_results = 3\n"
+        assert config.find_saved(back.files, "strict").read_text() == "[cutoff]\nmax_results = 3\n"
         chunks = back.marked().collection("ours").chunks(["c01", "odd"])
     assert (chunks["c01"].rule, chunks["odd"].clearance) == (RULE, None)
     # The next edit has a number of its own.

@@ -1,8 +1,3 @@
-"""The command group `ragfilter rules`. Source: docs/design.md#rules."""
+"""The command group `ragfilter rules`. Importing a command registers it."""
 
-from ragfilter.cli.rules import (  # noqa: F401 (importing a command registers it)
-    changes,
-    check,
-    listing,
-    suggest,
-)
+from ragfilter.cli.rules import changes, check, listing, suggest  # noqa: F401

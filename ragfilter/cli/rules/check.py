@@ -20,14 +20,20 @@ from ragfilter.cli.rules.select import (
     Saving,
     Where,
     change_text,
-    known_words,
     rules,
     select,
 )
 from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
-from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
-from ragfilter.rules.lint import analyse, fix_rules, rules_of
+from ragfilter.rules.lint import (
+    KINDS,
+    SEVERITIES,
+    Finding,
+    analyse,
+    by_severity,
+    fix_rules,
+    rules_of,
+)
 from ragfilter.rules.rule import read_text
 from ragfilter.rules.rule_files import (
     Outcome,
@@ -62,7 +68,7 @@ def check(
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
-    from ragfilter.rules.families import find_proposals
+    from ragfilter.evaluate.effect import suggest
     from ragfilter.stores.labels import ASKED
 
     if not apply:
@@ -93,7 +99,8 @@ def check(
         if kinds and "family" in kinds:
             every = select(bench, place.collection, where, user=user).chunks
             asked = bench.labels.queries(place.collection, ASKED).values()
-            proposals = find_proposals(every, asked)
+            made = suggest(every, asked)
+            proposals = [made.finding(p, p.chunk) for p in made.proposals if not p.chunk.rule]
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
         entries = bench.collection(place.collection).entries()
         # A rule may be shared with a chunk that is not selected.
@@ -102,16 +109,15 @@ def check(
         stored = {chunk.id: chunk.rule for chunk in selected.chunks}
         stored |= {i: None for finding in proposals for i in finding.chunk_ids}
         ruled = rules_of(selected.chunks)
-        usual = known_words(bench, place.collection, user)
         if apply:
-            fixed = fix_rules(catalogue, ruled, kinds or (), usual=usual)
+            fixed = fix_rules(catalogue, ruled, kinds or ())
             fixed |= {i: each.fixed for each in proposals if each.sure for i in each.chunk_ids}
             saved = saving.save(fixed, stored, bench, place, filtering)
     if saved.done:
         ruled |= {i: read_text(rule) for i, rule in fixed.items() if rule}
         ruled = {i: rule for i, rule in ruled.items() if fixed.get(i, rule) is not None}
         proposals = [each for each in proposals if not each.sure]
-    findings = _of_kinds([*analyse(catalogue, ruled, usual=usual), *proposals], kinds)
+    findings = _of_kinds([*analyse(catalogue, ruled), *proposals], kinds)
     document = _document(place.collection, len(ruled), findings)
     document["incomplete"] = selected.incomplete
     text = _text(place.collection, len(ruled), findings)

@@ -26,7 +26,6 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import measure
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
 from ragfilter.model import Chunk, User
-from ragfilter.rules.lint import usual_words
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
 from ragfilter.text.numbers import counted
 
@@ -42,8 +41,7 @@ VALUES = {"rule": ("any", "none"), "state": STORED}
 
 rules = make_group(
     "rules",
-    "List, suggest, check, explain, measure, test, change, export, import, undo and redo "
-    "query_must rules.",
+    "List, suggest, check, measure, test, change, export, import, undo and redo query_must rules.",
 )
 OneChunk = Annotated[
     str | None, text_argument(metavar="CHUNK", help="List only this chunk's edits.")
@@ -100,16 +98,7 @@ def list_chunks(user: User, bench: Workbench, collection: str) -> Listing:
     chunks = bench.collection(collection).entries()
     exported = bench.journal.edited_since_export(collection)
     visible = filter(user.sees, chunks.values())
-    checks = Checks(known_words(bench, collection, user))
-    return make_listing(visible, checks, exported=exported)
-
-
-def known_words(bench: Workbench, collection: str, user: User) -> frozenset[str]:
-    """The words of nearly every question that `user` may know of."""
-    from ragfilter.evaluate import query_sets
-
-    chunks = bench.collection(collection).entries()
-    return usual_words(query_sets.every_question(bench.labels, collection, chunks, user))
+    return make_listing(visible, Checks(), exported=exported)
 
 
 def select_ids(

@@ -9,7 +9,7 @@ the references of what it found. Everything was written for this project.
 from collections.abc import Iterator
 from typing import Any
 
-from ragfilter.ingest import packaged
+from ragfilter.ingest.demo import read_qrels, read_queries, read_text
 from ragfilter.ingest.openapi.read import parse
 from ragfilter.ingest.openapi.read import records as openapi_records
 from ragfilter.ingest.records import Record
@@ -28,7 +28,7 @@ def trees() -> dict[str, dict[str, Any]]:
     """The six descriptions, parsed: file name to tree."""
     by_name: dict[str, dict[str, Any]] = {}
     for name in FILES:
-        tree = parse(packaged.read_text(__name__, name), ".yaml", name)
+        tree = parse(read_text(__name__, name), ".yaml", name)
         assert isinstance(tree, dict)
         by_name[name] = tree
     return by_name
@@ -41,9 +41,9 @@ def records() -> Iterator[Record]:
 
 def queries() -> dict[str, str]:
     """The labelled questions: query id to text."""
-    return packaged.read_queries(__name__, "queries.jsonl")
+    return read_queries(__name__, "queries.jsonl")
 
 
 def qrels() -> dict[str, dict[str, int]]:
     """The relevance labels: query id to chunk id to score (2 needed, 1 helpful)."""
-    return packaged.read_qrels(__name__, "qrels.tsv")
+    return read_qrels(__name__, "qrels.tsv")

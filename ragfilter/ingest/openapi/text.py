@@ -9,6 +9,7 @@ shown to a fixed depth and width, since YAML aliases can make a small file endle
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import count, islice
@@ -21,8 +22,8 @@ LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
 LONG_DETAILS = 600
 """If they are longer, the embedding model would not see the last fields, so all are named first."""
 LONGEST_NAMES = 1_000
-DEEPEST, DEEPEST_TYPE, DEEPEST_CHOICE = 3, 4, 2
-MAX_PARTS, MAX_TOP_PARTS, MAX_VALUES, MAX_VISITS = 30, 200, 50, 5_000
+DEEPEST, DEEPEST_TYPE = 3, 4
+MAX_PARTS, MAX_VALUES, MAX_VISITS = 30, 50, 5_000
 COMPOSED = {"allOf": " and ", "oneOf": " or ", "anyOf": " or "}
 LIMITS = {
     "const": "always {}", "default": "default {}", "minimum": "from {}",
@@ -237,29 +238,22 @@ def _type(schema: Any, depth: int = 0) -> str:
         return "nothing" if schema is False else "any value"
     if ref := ref_of(schema):
         return _name(ref)
-    for key, between in COMPOSED.items():
-        if parts := as_list(schema.get(key)):
-            if depth > DEEPEST_CHOICE:
-                return "a nested value"
-            most = MAX_PARTS if depth else MAX_TOP_PARTS
-            words = [_type(part, depth + 1) for part in parts[:most]]
-            words = words[:1] if len(set(words)) == 1 else words
-            return between.join(words) + (f"{between}more" if len(parts) > most else "")
     if depth > DEEPEST_TYPE:
         return "a nested value"
-    name = schema.get("type")
-    names: list[Any] = [n for n in as_list(name) if isinstance(n, str)] or [name]
-    return " or ".join(_one_type(n, schema, depth) for n in names[:MAX_PARTS])
-
-
-def _one_type(name: Any, schema: dict[str, Any], depth: int) -> str:
-    if name == "array" or (not isinstance(name, str) and "items" in schema):
-        return f"array of {_type(schema.get('items'), depth + 1)}"
-    if name == "object" or "properties" in schema or "additionalProperties" in schema:
-        extra = schema.get("additionalProperties")
-        if isinstance(extra, dict) and not schema.get("properties"):
-            return f"map of {_type(extra, depth + 1)}"
-        return "object"
+    for key, between in COMPOSED.items():
+        if parts := as_list(schema.get(key)):
+            # Of nested choices the first few are enough, since each may hold as many again.
+            words = [_type(part, depth + 2) for part in parts[: MAX_PARTS if depth else MAX_VISITS]]
+            words = words[:1] if len(set(words)) == 1 else words
+            return between.join(words) + (f"{between}more" if len(parts) > len(words) > 1 else "")
+    name, items, extra = (schema.get(key) for key in ("type", "items", "additionalProperties"))
+    if isinstance(name, list):
+        return " or ".join(_type({**schema, "type": n}, depth) for n in map(str, name[:MAX_PARTS]))
+    if name == "array" or (not isinstance(name, str) and items is not None):
+        return f"array of {_type(items, depth + 1)}"
+    if name == "object" or "properties" in schema or extra is not None:
+        nested = isinstance(extra, dict) and not schema.get("properties")
+        return f"map of {_type(extra, depth + 1)}" if nested else "object"
     return name if isinstance(name, str) and name else "any value"
 
 
@@ -313,16 +307,11 @@ def _described(start: str, schema: Any, required: bool = False, also: Any = None
 
 def _value(value: Any) -> str:
     """A value of the description as one reads it, short."""
+    if isinstance(value, dict | list):
+        return "{…}" if isinstance(value, dict) else "[…]" if value else "[]"
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict):
-        return "{…}" if value else "{}"
-    if isinstance(value, list):
-        if any(isinstance(v, dict | list) for v in value[:MAX_PARTS]):
-            return "[…]"
-        more = ", …" if len(value) > MAX_PARTS else ""
-        return f"[{', '.join(map(_value, value[:MAX_PARTS]))}{more}]"
-    return _cut(" ".join(str(value)[: 4 * LONGEST_VALUE].split()), LONGEST_VALUE)
+        return json.dumps(value)
+    return _cut(" ".join(str(value).split()), LONGEST_VALUE)
 
 
 def _prose(text: Any) -> str:

@@ -20,11 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field
 
 from ragfilter.basics.files import SUFFIX, TomlTable, check_table, parse_toml, read_text, toml_paths
 from ragfilter.errors import InputError, RuleError
@@ -35,12 +34,11 @@ from ragfilter.text.normalise import normalise
 FOLDER = Path(__file__).parent
 
 
-def _be_rule(text: str) -> str:
+def _read_rule(text: Any) -> Rule:
     try:
-        parse(text)
+        return parse(str(text))
     except RuleError as error:
         raise ValueError(f"this is no rule: {error}") from None
-    return text
 
 
 Patterns = list[re.Pattern[str]]
@@ -57,31 +55,26 @@ class _Prompt(TomlTable):
 
 class _Example(TomlTable):
     title: str
-    rule: Annotated[str, AfterValidator(_be_rule)]
+    rule: Annotated[Rule, BeforeValidator(_read_rule)]
 
 
-class _File(TomlTable):
-    version: int
+class Template(TomlTable):
+    """One content category, as its file has it."""
+
+    category: str
+    number: int = Field(alias="version")
     recognise: _Recognise = _Recognise()
     prompt: _Prompt
     example: _Example
 
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """One content category. `version` is ``<category>-<number>``."""
-
-    category: str
-    version: str
-    titles: tuple[re.Pattern[str], ...]
-    types: tuple[re.Pattern[str], ...]
-    holds: str
-    example_title: str
-    example_rule: Rule
+    @property
+    def version(self) -> str:
+        """``<category>-<number>``."""
+        return f"{self.category}-{self.number}"
 
     def fits(self, chunk: Chunk) -> bool:
         """Whether `chunk` is of this category."""
-        return _any(self.titles, chunk.title) and _any(self.types, chunk.type)
+        return _any(self.recognise.title, chunk.title) and _any(self.recognise.type, chunk.type)
 
 
 def packaged() -> tuple[Template, ...]:
@@ -113,25 +106,13 @@ def read(text: str, *, name: str) -> Template:
     """Parse a template from TOML text; `name` is the file's name. Raises InputError naming file and
     key."""
     remedy = "Use general.toml, which comes with ragfilter, as an example."
-    file = check_table(parse_toml(text, name), _File, name, remedy=remedy)
-    category = Path(name).name.removesuffix(SUFFIX)
-    return Template(
-        category=category,
-        version=f"{category}-{file.version}",
-        titles=_in_any_case(file.recognise.title),
-        types=_in_any_case(file.recognise.type),
-        holds=file.prompt.holds,
-        example_title=file.example.title,
-        example_rule=parse(file.example.rule),
-    )
+    table = parse_toml(text, name) | {"category": Path(name).name.removesuffix(SUFFIX)}
+    return check_table(table, Template, name, remedy=remedy)
 
 
-def _in_any_case(patterns: Patterns) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern.pattern, re.IGNORECASE) for pattern in patterns)
-
-
-def _any(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
-    return not patterns or any(pattern.search(normalise(text)) for pattern in patterns)
+def _any(patterns: Patterns, text: str) -> bool:
+    text = normalise(text)
+    return not patterns or any(re.search(p.pattern, text, re.IGNORECASE) for p in patterns)
 
 
 def _read_folder(folder: Path) -> tuple[Template, ...]:
@@ -140,4 +121,4 @@ def _read_folder(folder: Path) -> tuple[Template, ...]:
 
 
 def _is_general(template: Template) -> bool:
-    return not (template.titles or template.types)
+    return not (template.recognise.title or template.recognise.type)

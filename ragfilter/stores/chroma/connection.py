@@ -36,8 +36,8 @@ from ragfilter.errors import (
     StoreError,
     StoreUnavailable,
 )
-from ragfilter.stores.catalogue_file import write_catalogue
 from ragfilter.stores.chroma import insides
+from ragfilter.stores.copies import write_catalogue
 from ragfilter.stores.marked import VERSION, C, MarkedStore, new_version
 from ragfilter.text.urls import basic_auth, shown, web_address
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
 from ragfilter.model import PoolResult
 from ragfilter.report import seen, tokens
-from ragfilter.report.rows import Contrast, Pairing, contrast, reason
+from ragfilter.report.rows import Pairing, contrast, reason
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare.sides import ComparedSide, differences
@@ -37,9 +38,16 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     contrasted = contrast(a, b)
     html.heading("Compare", level=1, name=view.asked.query)
     html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')
-    for side, result in zip(sides, (a, b), strict=True):
-        _waiting(side, result)
-    if not contrasted.pairings:
+    for letter, result in (("A", a), ("B", b)):
+        if result.message:
+            elements.aside(f"{letter}: {result.message}")
+        # Models are only asked on Inspect.
+        for need in result.needs:
+            elements.aside(
+                f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask "
+                "for it."
+            )
+    if not contrasted:
         elements.empty(
             "Neither side keeps a chunk.",
             "Choose a side that filters less, such as the profile unfiltered.",
@@ -51,14 +59,22 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         key="compare-stacks",
         on_open=partial(state.keep, name=OPENED),
     )
-    opened = next((e for e in contrasted.pairings if e.id == st.session_state.get(OPENED)), None)
+    opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
     pair = (
         answers.AnswerSide("A", context.pack(a.kept, a.settings)),
         answers.AnswerSide("B", context.pack(b.kept, b.settings)),
     )
-    step = _step(view, (a, b), sides, pair)
+    with st.container(
+        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
+    ):
+        step = st.segmented_control(
+            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
+        )
+        names = sides[0].called, sides[1].called
+        make = partial(share.report_of_two, view, (a, b), names, pair)
+        share.report_button(make, share.report_name(view.asked.query), key="compare-report")
     if step == CHUNKS:
         _table(contrasted)
     elif step == SETTINGS:
@@ -79,19 +95,15 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
         view.asked.query, view.asked.collection, side.settings, user, resources
     )
     pool = questions.pool_of(asked, side.settings, resources)
-    result = replay(pool, side.settings, user)
-    if result.needs:
-        result = replay(
-            questions.complete_pool(asked, pool, side.settings, user, resources),
-            side.settings,
-            user,
-        )
-    return result
+    if replay(pool, side.settings, user).needs:
+        pool = questions.complete_pool(asked, pool, side.settings, user, resources)
+    return replay(pool, side.settings, user)
 
 
-def sentence(contrasted: Contrast, a: PoolResult, b: PoolResult) -> str:
+def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str:
     """What the two sides keep: ``Both keep 2 chunks; only A keeps 13 more. …``."""
-    both, only_a, only_b = (len(contrasted.only(keeper)) for keeper in ("both", "a", "b"))
+    counts = Counter(each.keeper for each in contrasted)
+    both, only_a, only_b = (counts[keeper] for keeper in ("both", "a", "b"))
     more = [
         f"only {letter} keeps {numbers.count(n)} {'more' if both else 'of its own'}"
         for letter, n in (("A", only_a), ("B", only_b))
@@ -103,11 +115,11 @@ def sentence(contrasted: Contrast, a: PoolResult, b: PoolResult) -> str:
     return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 
 
-def stacked(contrasted: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]:
+def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stack, Stack]:
     """What A and B keep, row by row. A chunk that only one side keeps stands apart."""
     a: list[StackRow | None] = []
     b: list[StackRow | None] = []
-    for each in contrasted.pairings:
+    for each in contrasted:
         other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
         why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
         entry = StackRow(each.id, each.title, why=why, alone=each.keeper != "both")
@@ -116,50 +128,20 @@ def stacked(contrasted: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]
     return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
 
 
-def _waiting(side: ComparedSide, result: PoolResult) -> None:
-    """Draw what a side still lacks. Models are only asked on Inspect."""
-    letter = side.letter.upper()
-    if result.message:
-        elements.aside(f"{letter}: {result.message}")
-    for need in result.needs:
-        elements.aside(
-            f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for "
-            "it."
-        )
-
-
-def _step(
-    view: View,
-    results: tuple[PoolResult, PoolResult],
-    sides: tuple[ComparedSide, ComparedSide],
-    pair: tuple[answers.AnswerSide, answers.AnswerSide],
-) -> str | None:
-    """Draw the choice of what is shown below, and the report."""
-    with st.container(
-        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
-    ):
-        step = st.segmented_control(
-            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
-        )
-        make = partial(share.report_of_two, view, results, (sides[0].called, sides[1].called), pair)
-        share.report_button(make, share.report_name(view.asked.query), key="compare-report")
-    return step
-
-
 @st.fragment
-def _table(contrasted: Contrast) -> None:
+def _table(contrasted: Sequence[Pairing]) -> None:
     table = pd.DataFrame(
         {
-            "kept by": [KEPT_BY[each.keeper] for each in contrasted.pairings],
-            "title": telling_titles([each.title for each in contrasted.pairings], TITLE_WIDTH),
-            "in A": [reason(each.a) for each in contrasted.pairings],
-            "in B": [reason(each.b) for each in contrasted.pairings],
+            "kept by": [KEPT_BY[each.keeper] for each in contrasted],
+            "title": telling_titles([each.title for each in contrasted], TITLE_WIDTH),
+            "in A": [reason(each.a) for each in contrasted],
+            "in B": [reason(each.b) for each in contrasted],
         }
     )
     text = st.column_config.TextColumn
     row = grid.picked(
         table,
-        (each.id for each in contrasted.pairings),
+        (each.id for each in contrasted),
         name="compare-rows",
         columns={
             "kept by": text(width=70),
@@ -168,7 +150,7 @@ def _table(contrasted: Contrast) -> None:
             "in B": text(width=330),
         },
     )
-    chosen = None if row is None else contrasted.pairings[row].id
+    chosen = None if row is None else contrasted[row].id
     # A row stays selected when a chunk above is chosen.
     if chosen is not None and chosen != st.session_state.get(ROW):
         state.keep(chosen, OPENED)

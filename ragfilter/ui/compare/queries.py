@@ -8,10 +8,10 @@ from functools import partial
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, query_sets
+from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
-from ragfilter.publish.measured import of_runs
+from ragfilter.publish.reports import of_runs
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -131,7 +131,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
         (compared.mean(figure, "a"), compared.mean(figure, "b")) for figure in ("kept", "tokens")
     )
     facts: list[Fact] = [
-        (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), caveats.ends(gain)),
+        (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), wording.ends(gain)),
         ("B better", str(paired.wins), ""),
         ("B worse", str(paired.losses), ""),
         ("the same", str(paired.ties), ""),

@@ -12,7 +12,7 @@ from typing import Any
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.runs import run_label, settings_of
-from ragfilter.evaluate.tuning_words import shown
+from ragfilter.evaluate.wording import shown
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.reports import Called

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from ragfilter.evaluate import caveats
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
@@ -77,7 +77,9 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             help="Measures the settings on the left over the labelled questions of this set. "
             "A stopped run is continued. Questions without labels are left out.",
         )  # fmt: skip
-        if pressed or _unasked(asked, saved):
+        # The page measures by itself if nothing is measured yet, and no LLM is called.
+        unasked = asked.given is not None and len(asked.given.qrels) <= UNASKED
+        if pressed or (unasked and not saved and not asked.visit.settings.judge.enabled):
             run = measuring.begin(asked, state.session().profile, asked.visit.settings)
             state.session().run = run.id
             saved = {run.id: run, **saved}
@@ -94,14 +96,6 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     return saved
 
 
-def _unasked(asked: ChosenSet, saved: Mapping[int, Run]) -> bool:
-    """Whether the page measures by itself: if nothing is measured yet, and no LLM is called."""
-    given = asked.given
-    return not (
-        saved or given is None or asked.visit.settings.judge.enabled or len(given.qrels) > UNASKED
-    )
-
-
 def _measure(asked: ChosenSet) -> str:
     if asked.given is None:
         return "Measure"
@@ -116,7 +110,7 @@ def _notes(asked: ChosenSet) -> list[str]:
     """Caveats about the labels."""
     if asked.given is None:
         return []
-    notes, count = caveats.about_labels(asked.given), len(asked.given.qrels)
+    notes, count = wording.about_labels(asked.given), len(asked.given.qrels)
     gone, lost = asked.gone()
     if bare := len(asked.given.queries) - count - lost:
         notes.append(f"{counted(bare, 'question')} without labels: skipped.")

@@ -10,15 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, frame, gate
+from ragfilter.evaluate import frame, gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import layer
-from ragfilter.publish.measured import of_run
-from ragfilter.stores.manage import content_of
+from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -40,7 +39,7 @@ def draw(measured: MeasuredRun, asked: ChosenSet) -> None:
         elements.empty("No question of this run has been measured yet.", "Measure continues it.")
         return
     who = "Your settings" if measured.settings == asked.visit.settings else "This run's settings"
-    sentence = caveats.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
+    sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
     if sentence:
         html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
     for note in _states(measured, asked):
@@ -117,8 +116,8 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
     with st.expander("About these figures", key="about-figures", type="compact"):
         own = measured.row(CURRENT)
         notes = [
-            *caveats.about_records(measured.records, measured.variants),
-            caveats.unlabelled_of(own) if own else "",
+            *wording.about_records(measured.records, measured.variants),
+            wording.unlabelled_of(own) if own else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
             unmeasured([name for row in rows for name in row["names"]]),
         ]
@@ -137,7 +136,7 @@ def _layers(measured: MeasuredRun) -> None:
     for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
                                 ("tokens", "Δtokens", 0)):  # fmt: skip
         intervals = [interval_of(row, name) for row in gains]
-        shown[label] = [caveats.gain_short(each, digits) if each else "–" for each in intervals]
+        shown[label] = [wording.gain_short(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
         widths = {"measured": 120, "ΔF1": 156, "Δrecall": 156}
         st.dataframe(
@@ -234,7 +233,7 @@ def _distances(curves: Sequence[Curve]) -> None:
         f"{DEEPEST}."
     )
     if best is not None:
-        elements.aside(caveats.best_distance(best))
+        elements.aside(wording.best_distance(best))
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
@@ -249,7 +248,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # It has the same fingerprint wherever the same files are indexed.
-            content = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
+            collection = bench.collection(plan.collection)
+            content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         st.download_button(

@@ -19,7 +19,7 @@ from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
 from ragfilter.report.summary import effects, layer_line
-from ragfilter.settings import config, profiles, saved
+from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.learned import MIN_LABELLED
@@ -29,7 +29,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, collection_label, sign
+from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, sign
 
 ORDER_HELP = (
     "Each layer works on what the one above lets through: what is hidden goes first, then what "
@@ -191,8 +191,14 @@ SETTINGS = "settings"
 def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
     reset. A page that draws these itself passes `steps=False` or `reset=False`."""
-    user = state.onlooker()
-    labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
+    # Without the number for a user from whom some may be hidden.
+    counted = state.onlooker().unrestricted
+    labels = {
+        name: name
+        + (f" · {numbers.chunks(each.count)}" if counted else "")
+        + ("" if each.complete else " · incomplete")
+        for name, each in visit.collections.items()
+    }
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile
@@ -384,7 +390,7 @@ def _files(settings: Settings, files: TextFiles) -> None:
         key="download-settings",
         on_click="ignore",
     )
-    if there := saved.names(files):
+    if there := config.saved_names(files):
         name = st.selectbox("Saved settings", there, key="settings-saved")
         with st.container(horizontal=True, gap="small"):
             st.button("Load", key="load-saved", on_click=_load_saved, args=(name,))
@@ -404,18 +410,18 @@ def _files(settings: Settings, files: TextFiles) -> None:
 def _save(settings: Settings) -> None:
     name = st.session_state["settings-name"].strip()
     toml = config.to_toml(settings, state.session().profile)
-    saved.save(open_resources().bench.workspace.files, name, toml)
+    config.save(open_resources().bench.workspace.files, name, toml)
     st.session_state["settings-saved"] = name
 
 
 @state.tell_errors()
 def _delete_saved(name: str) -> None:
-    saved.delete(open_resources().bench.workspace.files, name)
+    config.forget(open_resources().bench.workspace.files, name)
 
 
 @state.tell_errors()
 def _load_saved(name: str) -> None:
-    state.load(saved.find(open_resources().bench.workspace.files, name).read_bytes(), name)
+    state.load(config.find_saved(open_resources().bench.workspace.files, name).read_bytes(), name)
 
 
 @state.tell_errors()

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.caveats import FEW_QUERIES
+from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.origin import origin
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html

@@ -10,7 +10,7 @@ from ragfilter.rules.bulk import RuleChange
 from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
-from ragfilter.ui.rules import change_preview, filters
+from ragfilter.ui.rules import change_preview
 
 KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Set a rule", "Remove the rule",
@@ -26,7 +26,7 @@ FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-
 
 def draw(work: Desk) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
-    filters.draw(work)
+    desk.draw_filter(work)
     kind = st.segmented_control(
         "Change", KINDS, key=KIND, default=GROUP, required=True, persist_state="session",
         on_change=_forget,

@@ -21,7 +21,7 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements, html, theme
-from ragfilter.ui.rules import change_preview, filters, matrix_table
+from ragfilter.ui.rules import change_preview, matrix_table
 from ragfilter.ui.session import state
 
 PAGE_AT = "rules-page"
@@ -48,7 +48,7 @@ def draw(work: Desk) -> None:
     rows = desk.listing(work, {} if figures is None else figures.harm())
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
-        filters.draw(work, rows)
+        desk.draw_filter(work, rows)
         ids = desk.ordered(work, rows, anew=measured)
         _table(rows, ids, figures)
     with right:
@@ -164,7 +164,7 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
         here = editor.Editing(
-            chunk, work.collection, work.version, work.user, work.resources, effect, guard, shared,
+            chunk, work.collection, work.user, work.resources, effect, guard, shared,
             turns=False,
         )  # fmt: skip
         left, right = st.columns((1.15, 1), gap="medium")

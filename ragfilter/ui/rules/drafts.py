@@ -21,8 +21,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
 from ragfilter.rules.families import as_finding
-from ragfilter.rules.findings import Finding
-from ragfilter.rules.lint import analyse
+from ragfilter.rules.lint import Finding, analyse
 from ragfilter.rules.rule import place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
@@ -90,7 +89,7 @@ def _doubted(
     which labelled questions would lose their chunk."""
     rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
     doubts = {draft.chunk_id: dict.fromkeys(draft.remarks) for draft in drafted}
-    for finding in analyse({**work.chunks, **work.read(rules)}, rules, usual=work.checks.usual):
+    for finding in analyse({**work.chunks, **work.read(rules)}, rules):
         doubt = f"{place_name(finding.place)}: {finding.message}".removeprefix(": ").rstrip(".")
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None

@@ -11,8 +11,7 @@ import streamlit as st
 
 from ragfilter.evaluate.effect import Suggested, suggest
 from ragfilter.rules.bulk import BulkPlan, plan_fixes
-from ragfilter.rules.families import as_finding
-from ragfilter.rules.findings import Finding, by_severity
+from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import grid, progress
@@ -20,7 +19,7 @@ from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import change_preview, drafts, filters
+from ragfilter.ui.rules import change_preview, drafts
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 
@@ -34,7 +33,7 @@ Listed = tuple[str, Finding]
 
 def draw(work: Desk) -> None:
     """Draw the findings, and what applying them would change."""
-    filters.draw(work)
+    desk.draw_filter(work)
     with st.expander("Draft rules with an LLM", expanded=drafts.is_running(work)):
         drafts.draw(work)
     findings = _findings(work, _families(work))
@@ -99,7 +98,9 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
         elements.aside(
             f"Texts are read for up to {desk.MAX_READ:,} rules. A narrower filter may find more."
         )
-    findings = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
+    findings = [
+        finding for chunk in ruled.values() for finding in work.resources.checks.findings(chunk)
+    ]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [*_proposals(work, families)]
     proposed += [(each.kind, each) for each in drafts.findings(work)]
@@ -115,14 +116,7 @@ def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:
     for each in families.proposals if families is not None else ():
         chunk = work.chunks.get(each.chunk.id)
         if families is not None and chunk is not None and chunk.rule != each.rule:
-            lost = (
-                f"would drop what “{q}” needs" for q in families.evidence.losses.get(chunk.id, ())
-            )
-            doubts = (*filter(None, (each.doubt,)), *lost)
-            yield (
-                each.family,
-                as_finding("family", chunk, each.rule, f"Ask for {each.value}", doubts),
-            )
+            yield each.family, families.finding(each, chunk)
 
 
 def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
@@ -179,9 +173,9 @@ def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
 
     def fix() -> BulkPlan:
         with st.spinner("Fixing the rules …"):
-            return plan_fixes(work.read(ids).values(), kinds, work.checks.usual, work.chunks)
+            return plan_fixes(work.read(ids).values(), kinds, work.chunks)
 
-    fixes = work.resources.mends.of((*work.key, work.checks, ids, kinds), fix)
+    fixes = work.resources.mends.of((*work.key, ids, kinds), fix)
     after = {**fixes.after, **proposed}
     return BulkPlan(after, {i: work.chunks[i].rule for i in after})
 

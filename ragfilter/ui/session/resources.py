@@ -23,7 +23,7 @@ from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import Preparation, Sentences
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Chunk, Pool, User
+from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
@@ -79,9 +79,7 @@ class Resources:
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
     """How many pasted questions meet each rule."""
-    usual: Shelf[frozenset[str]] = field(default_factory=lambda: Shelf(8))
-    """The words of nearly every question, by collection, version of its questions, and user."""
-    checks: Shelf[Checks] = field(default_factory=lambda: Shelf(8))
+    checks: Checks = field(default_factory=Checks)
     measured: Shelf[MeasuredRun] = field(default_factory=lambda: Shelf(MEASURED))
     shelves: dict[ShelfSpec[Any], Shelf[Any]] = field(default_factory=dict)
 
@@ -100,24 +98,6 @@ class Resources:
         """The model for sentences, which remembers those that are stored or were asked for."""
         model = self.bench.embedder
         return CachedEmbedder(model, self.vectors, only_known, progress, self.sentences)
-
-    def checks_of(self, collection: str, version: str, user: User) -> Checks:
-        """The linter's findings about rules of this version of a collection, whose questions say
-        which words are usual: those that `user` may know. Raises StoreError."""
-        from ragfilter.evaluate.query_sets import every_question
-        from ragfilter.rules.lint import usual_words
-
-        labels = self.bench.labels
-        # What everybody may know does not depend on the chunks.
-        seen = None if user.unrestricted else version
-        key = (collection, labels.questions_version(collection), user, seen)
-
-        def read() -> frozenset[str]:
-            every = {} if user.unrestricted else self.bench.collection(collection).entries()
-            return usual_words(every_question(labels, collection, every, user))
-
-        usual = self.usual.of(key, read)
-        return self.checks.of(usual, lambda: Checks(usual))
 
     def backends(self, collection: str) -> Backends:
         """The workbench's backends, with a reranker that caches its scores, and sentence vectors

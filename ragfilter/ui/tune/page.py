@@ -7,15 +7,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.caveats import about_labels, in_sample, unlabelled
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, axes, usual
 from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
-from ragfilter.layers.calibration import differences
+from ragfilter.evaluate.wording import about_labels, in_sample, unlabelled
 from ragfilter.layers.origin import chose_strategy, unchanged
+from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
@@ -72,12 +72,7 @@ def _explore(visit: Visit, labels: Labels) -> None:
     """Draw the map of one or two settings."""
     with st.container(key="map-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         x, y, measure = _axes(visit.settings)
-        pressed = st.button(
-            "Map",
-            key="map",
-            icon=":material/grid_on:",
-            help="Gathers every labelled question once; the map is then replayed.",
-        )
+        pressed = st.button("Map", key="map", icon=":material/grid_on:")
     replayed = tuning_map.replayed(visit, labels, (x, y), pressed=pressed)
     if replayed is not None:
         _warn(visit.settings, labels)

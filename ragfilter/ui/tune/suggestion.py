@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 
 from ragfilter.errors import SettingsError
-from ragfilter.evaluate import caveats, tuning_words
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
@@ -168,17 +168,17 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                 help="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
         with head.container(gap="small"):
-            html.draw(f'<p class="rf-lead">{html.text(tuning_words.headline(chosen))}</p>')
+            html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
             target = tuning.target.figure
             means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
-            rows = [tuning_words.row(word, each, target) for word, each in means.items()]
+            rows = [wording.row(word, each, target) for word, each in means.items()]
             table.draw(rows, target, key="tuned-figures")
             if margin is not None:
-                elements.aside(tuning_words.no_worse(chosen, margin))
+                elements.aside(wording.no_worse(chosen, margin))
             if not changed:
                 elements.aside("These are the current settings.")
             else:
-                lines = tuning_words.changed(visit.settings, after)
+                lines = wording.changed(visit.settings, after)
                 items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
                 html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
         _losses(suggestion.losses(after, labels, state.user()), labels)
@@ -207,23 +207,22 @@ def _more(tuning: Tuning) -> None:
     """Draw every strategy tuned alone, and the caveats about the figures."""
     with st.expander("Every strategy, and how sure the figures are", key="tuned-alone"):
         target = tuning.target.figure
-        named = tuning_words.compared_means(tuning)
+        named = wording.compared_means(tuning)
         named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-        rows = [tuning_words.row(name, each, target) for name, each in named.items()]
+        rows = [wording.row(name, each, target) for name, each in named.items()]
         table.draw(rows, target, key="tuned-alone-figures", every=True)
         means = tuning.tuned.means
         for note in (
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
             f"{tuning.candidates} candidates.",
-            f"{tuning_words.verdict(tuning)}: "
-            f"{tuning_words.gain_in(target, tuning.tuned.gain.of)}.",
-            tuning_words.fixed_k(tuning.tuned.settings),
-            caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+            f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain.of)}.",
+            wording.fixed_k(tuning.tuned.settings),
+            wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
             *(
-                f"Calibrated against {name}: {tuning_words.gain_in(target, gain.of)}."
+                f"Calibrated against {name}: {wording.gain_in(target, gain.of)}."
                 for name, gain in tuning.over_strategies.items()
             ),
-            *tuning_words.notes(tuning),
+            *wording.notes(tuning),
         ):
             if note:
                 elements.aside(note)

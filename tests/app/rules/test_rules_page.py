@@ -1,14 +1,31 @@
-"""The Rules page as a whole: its table, the way through it, and what a user may see."""
+"""The Rules page: its table, the way through it, what a user may see, the matrix and the tester."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, open_chunk, open_rules, rules_frame, stored, told, write
+from rules_page import (
+    MATRIX,
+    choose_part,
+    open_chunk,
+    open_rules,
+    rules_frame,
+    select,
+    settled,
+    stored,
+    told,
+    write,
+)
 
+from ragfilter.protocols import Catalogue
+from ragfilter.rules.match import RuleBook
+from ragfilter.rules.rule import template
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.ui.rules import tester
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -74,3 +91,130 @@ def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], works
     page.session.user = type(page.session.user)(9, (secret.department or "",))
     open_chunk(page, secret.id)
     assert secret.title in told(page)
+
+
+@pytest.fixture
+def own(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
+    return open_rules(open_page(workspace=copy_demo()))
+
+
+def narrow(page: Any, words: str, *states: str) -> Any:
+    page.at.text_input(key="rules-text").set_value(words)
+    page.at.multiselect(key="rules-states").set_value(list(states))
+    return page.run()
+
+
+def test_what_was_measured_says_nothing_of_a_rule_that_changed_since(own: Any) -> None:
+    page = own
+    store = resources.open_resources().bench.collection("demo")
+    settled(page.press("rules-measure"))
+    first = rules_frame(narrow(page, "", "none")).iloc[0]
+    assert first["kept wrongly"] > 0
+    assert rules_frame(narrow(page, "")).iloc[0]["conflicts"] > 0
+    mended = (first["id"], rules_frame(page).iloc[0]["id"])
+    for chunk_id in mended:
+        store.set_rules({chunk_id: template(chunk_id)})
+    page.run().press("rules-sort")
+    assert not {*mended} & {*rules_frame(page)["id"][:2]}
+    for chunk_id in mended:
+        found = rules_frame(narrow(page, chunk_id)).set_index("id").loc[chunk_id]
+        assert found[["kept wrongly", "conflicts"]].isna().all()
+
+    settled(page.choose("rules-part", "Matrix"))
+    # Nobody can say what the parts of an unreadable rule do.
+    store.set_rules({MATRIX: '{"contains":1}'})
+    select(settled(page.run()), "matrix", MATRIX)
+    assert "contains" in page.errors[0]
+
+
+def test_a_new_chunk_enters_the_rules_frame(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One chunk is replaced in the index.
+    *others, last = resources.open_resources().bench.collection("demo").entries().values()
+    new = Catalogue({c.id: c for c in (*others, replace(last, id="the-new-chunk"))})
+    monkeypatch.setattr(ChromaCollection, "entries", lambda self: new)
+    for name in ("content", "version"):
+        monkeypatch.setattr(ChromaCollection, name, property(lambda self: "indexed again"))
+    order = own.run().session.rules.order[1]
+    assert "the-new-chunk" in order
+    assert last.id not in order
+
+
+def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -> None:
+    settled(choose_part(page, "Matrix"))
+    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    assert "123 rules over" in told(page)
+    assert len(frame) == 123
+    select(page, "matrix", MATRIX)
+    frames = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    words = dict(zip(frames[1]["part"], frames[1]["rule"], strict=True))
+    assert words["Group 2, term 1"] == '"armor class 6"'
+    assert not [f for f in page.at.dataframe if "question" in f.value]
+    select(page, "matrix", "attack-matrix-clerics-ac-2")
+    (conflicts,) = [f.value for f in page.at.dataframe if "question" in f.value]
+    assert [question.endswith("plate mail and shield?") for question in conflicts["question"]] == [
+        True
+    ]
+
+
+def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:
+    settled(page.press("rules-measure"))
+    frame = rules_frame(page)
+    ruled = frame[frame["blocks"].notna()]
+    # Less distinctive columns come after what identifies a chunk.
+    assert list(frame)[-6:] == [
+        "queries", "passes", "overlap", "precision", "Δrecall without", "fires",
+    ]  # fmt: skip
+    assert (ruled["overlap"] <= ruled["blocks"]).all()
+    assert (ruled["queries"] <= ruled["blocks"] + ruled["passes"]).all()
+    assert set(ruled["fires"]) <= {"never", "sometimes", "always"}
+    # Without figures, the first page has only chunks without a rule.
+    assert len(ruled)
+    assert ((ruled["ΔF1 without"] > 0) | (ruled["conflicts"] > 0)).all()
+
+
+def paste(page: Any, text: str) -> Any:
+    page.at.text_area(key="tester-text").set_value(text)
+    return page.run()
+
+
+def test_the_tester_explains_a_rule_for_a_question(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "No questions yet." in told(choose_part(page, "Tester"))
+    paste(page, "cleric vs armor clas 6\nmonk AC 6\n\n")
+    assert "2 questions, 123 rules" in told(page)
+    # A long log is not read again at every click.
+    with monkeypatch.context() as patch:
+        patch.setattr(RuleBook, "count_passes", None)
+        select(page, "tester", MATRIX)
+    assert "The chunk is blocked" in told(page)
+    assert "nearest to “armor class 6” is “armor clas 6”, 1 letter off" in told(page)
+    marked = "".join(each.value for each in page.at.html)
+    assert (
+        '<mark class="rf-in">cleric</mark> vs <mark class="rf-near">armor clas 6</mark>' in marked
+    )
+    page.at.selectbox(key="tester-question").set_value("monk AC 6")
+    assert "The chunk passes" in told(page.run())
+
+    store, before = resources.open_resources().bench.collection("demo"), stored(MATRIX)
+    store.set_rules({MATRIX: '{"contain_none_of":["undead"]}'})
+    monkeypatch.setattr(tester, "MAX_QUESTIONS", 2)
+    paste(page, "cleric\nundead cleric\nmonk")
+    assert "Only the first 2 are read." in told(page)
+    page.at.selectbox(key="tester-question").set_value("undead cleric")
+    select(page, "tester", MATRIX)
+    assert "must not contain undead" in told(page)
+    assert '<mark class="rf-out">undead</mark>' in "".join(each.value for each in page.at.html)
+    store.set_rules({MATRIX: before})
+
+
+def test_the_tester_counts_what_rules_pass_and_block(page: Any) -> None:
+    paste(choose_part(page, "Tester"), "cleric vs armor class 6\nnothing at all")
+    (frame,) = [f.value for f in page.at.dataframe if "passes" in f.value]
+    assert len(frame) == 123
+    assert set(frame["passes"] + frame["blocks"]) == {2}
+    never, always = (frame["blocks"] == 0).sum(), (frame["passes"] == 0).sum()
+    assert 0 < always < 123
+    assert f"{123 - never - always} block some, {always} block all, {never} never act." in told(
+        page
+    )

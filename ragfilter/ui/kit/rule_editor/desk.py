@@ -15,11 +15,12 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import Checks, Listing, ListingRow, RuleFilter, make_listing
+from ragfilter.rules.overview import WORDS, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
+from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.look import theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -29,6 +30,7 @@ TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "ru
 TITLE_WIDTH = 44
 """Characters of a title in a table; a longer one is shortened before its distinctive end."""
 MAX_READ = 1_000
+MAX_OPTIONS = 500
 MAX_ASKED, MAX_LABELLED = 100, 500
 """The most recent questions asked, and the first labelled ones, on which changes are tried."""
 SIGNS = {
@@ -95,11 +97,6 @@ class Desk:
         qrels = None if self.labels is None else self.labels.qrels
         return crc32(repr((self.questions, qrels)).encode())
 
-    @cached_property
-    def checks(self) -> Checks:
-        """The linter's findings. Raises StoreError."""
-        return self.resources.checks_of(self.collection, self.version, self.user)
-
     def chunk(self, chunk_id: str | None) -> Chunk | None:
         """The whole chunk, None if it does not exist or may not be seen."""
         if not chunk_id or chunk_id not in self.chunks:
@@ -143,13 +140,15 @@ def listing(work: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
     each chunk costs labelled questions, if known."""
     journal, shelf = work.resources.bench.journal, work.resources.listings
     mark = journal.export_mark(work.collection)
-    key = (*work.key, work.checks, mark, frozenset(harm.items()))
+    key = (*work.key, mark, frozenset(harm.items()))
     drafts = frozenset(state.drafts())
+
+    checks = work.resources.checks
 
     def plain() -> Listing:
         exported = journal.edited_since_export(work.collection)
         with st.spinner("Checking the rules …"):
-            return make_listing(work.chunks.values(), work.checks, exported=exported, harm=harm)
+            return make_listing(work.chunks.values(), checks, exported=exported, harm=harm)
 
     return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
 
@@ -162,6 +161,44 @@ def rule_filter() -> RuleFilter:
         types=tuple(value(TYPES) or ()),
         sources=tuple(value(SOURCES) or ()),
         states=tuple(value(STATES) or ()),
+    )
+
+
+def draw_filter(work: Desk, rows: Listing | None = None) -> None:
+    """Draw the filter. Without `rows`, also say how many chunks it admits."""
+    every = listing(work) if rows is None else rows
+    with st.container(
+        key="rules-filter", horizontal=True, vertical_alignment="bottom", gap="small"
+    ):
+        st.text_input(
+            "Filter",
+            key=TEXT,
+            persist_state="session",
+            icon=":material/search:",
+            placeholder="Title, id, source, type or rule",
+            width="stretch",
+        )
+        _choice("State", STATES, WORDS)
+        more = bool(st.session_state.get(TYPES) or st.session_state.get(SOURCES))
+        with st.popover("More ●" if more else "More", help="Filter by type and source."):
+            _choice("Type", TYPES, every.types)
+            _choice("Source", SOURCES, every.sources)
+    if rows is None:
+        count = numbers.count(len(selected(work)))
+        elements.aside(f"{count} of {numbers.chunks(len(every.rows))}")
+
+
+def _choice(label: str, key: str, options: tuple[str, ...]) -> None:
+    # Every run sends all options to the browser.
+    many = len(options) > MAX_OPTIONS
+    st.multiselect(
+        label,
+        () if many else options,
+        key=key,
+        persist_state="session",
+        placeholder="all",
+        disabled=many,
+        width=150,
     )
 
 
@@ -207,15 +244,9 @@ def chips(*, dark: bool) -> dict[str, str]:
 def states(view: View) -> dict[str, tuple[str, ...]]:
     """The states of the rule of each chunk in a result. Findings that involve several rules are
     looked for among these chunks only."""
-    try:
-        asked = view.asked
-        checks = view.resources.checks_of(asked.collection, asked.version, view.user)
-    except StoreError:
-        # The editor shows what is wrong with the database.
-        checks = Checks()
     # Without texts, as on the Rules page: which texts were fetched depends on the settings.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
-    listing = make_listing(chunks, checks, exported=_exported(view))
+    listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
     return {row.id: row.words for row in listing.with_drafts(frozenset(state.drafts())).rows}
 
 

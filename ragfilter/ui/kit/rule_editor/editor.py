@@ -16,8 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.families import rule_of_sibling
-from ragfilter.rules.findings import Finding
+from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
@@ -43,13 +42,12 @@ DrawEffect = Callable[[str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule is edited by `user`, in a collection of this version. `more` are findings
+    """A chunk whose rule is edited by `user`. `more` are findings
     about the stored rule that involve other rules. With `turns`, the editor has its own buttons to
     undo and redo."""
 
     chunk: Chunk
     collection: str
-    version: str
     user: User
     resources: Resources
     effect: DrawEffect
@@ -97,17 +95,14 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
             elements.aside(UNREADABLE)
-    llm_draft.draw(chunk, collection, text, it.user, resources, busy=busy)
+    llm_draft.draw(chunk, collection, it.user, resources, busy=busy)
 
 
-def _begin(it: Editing) -> None:
-    """Put an initial rule into the editor, based on a sibling's rule if the user may see one."""
-    chunk, catalogue = it.chunk, it.resources.bench.collection(it.collection).catalogue()
-    others = (c for c in (catalogue or {}).values() if c.id != chunk.id and it.user.sees(c))
-    sibling = rule_of_sibling(chunk.name, others)
+def _begin(chunk: Chunk) -> None:
+    """Put an initial rule into the editor."""
     llm_draft.forget(chunk.id)
     # On the rule that the author saw, not on one that was saved since.
-    saving.put(sibling.pretty if sibling else template(chunk.name), chunk.id, chunk.rule)
+    saving.put(template(chunk.name), chunk.id, chunk.rule)
 
 
 def _view() -> str:
@@ -259,8 +254,8 @@ def _buttons(it: Editing, *, busy: bool) -> None:
                 "Template",
                 key="rule-template",
                 on_click=_begin,
-                args=(it,),
-                help="Starts from the rule of a similar chunk, or from the words of the title.",
+                args=(chunk,),
+                help="Starts from the words of the title.",
             )
 
 
@@ -289,9 +284,8 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
-    checks = it.resources.checks_of(it.collection, it.version, it.user)
     findings = (
-        *checks.findings(replace(chunk, rule=rule)),
+        *it.resources.checks.findings(replace(chunk, rule=rule)),
         *(() if rule_effect.is_changed(chunk, rule) else it.more),
     )
     for number, finding in enumerate(findings[:MAX_FINDINGS]):

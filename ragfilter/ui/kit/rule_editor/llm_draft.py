@@ -6,22 +6,20 @@ Source: docs/design.md#drafting. The decisions:
   is opened again. A failure leaves the editor's text as it is.
 - The chunk is read again from the store, and sent only if the *user* may see it, even if an
   operator looks: hidden chunks are sent to no LLM.
-- Unsaved text is set aside when a draft comes, and can be brought back.
+- Unsaved text that nobody drafted is not drafted over: it is saved or discarded first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.drafting import Draft, messages, suggest
+from ragfilter.rules.drafting import Draft, suggest
 from ragfilter.rules.rule import read_rule
-from ragfilter.rules.templates import recognise
 from ragfilter.text import numbers
-from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import answers, state
@@ -44,12 +42,10 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """The outcome of the last request: a draft, or the `error` that prevented one. `aside` holds
-    the unsaved texts that were set aside; the first one is restored next."""
+    """The outcome of the last request: a draft, or the `error` that prevented one."""
 
     error: str = ""
     draft: Draft | None = None
-    aside: tuple[str, ...] = ()
 
 
 def forget(chunk_id: str) -> None:
@@ -66,18 +62,17 @@ def collect(chunk: Chunk, collection: str) -> bool:
     if not job.done:
         return True
     del _jobs()[collection, chunk.id]
-    draft, before = job.value(), _outcome(chunk.id)
+    draft = job.value()
     if draft.rule is None:
         sentence = draft.error if draft.error.endswith(".") else f"{draft.error}."
         remedy = REMEDIES.get(draft.failed, "")
         error = f"{sentence[:1].upper()}{sentence[1:]} {remedy}".strip()
-        _outcomes()[chunk.id] = replace(before, error=error, draft=draft)
+        _outcomes()[chunk.id] = Drafted(error, draft)
         return False
-    text, unsaved = draft.rule.pretty, state.drafts().pop(chunk.id, None)
+    state.drafts().pop(chunk.id, None)
     if not _is_stored(draft, chunk):
-        state.drafts()[chunk.id] = text
-    aside = before.aside if unsaved is None else (unsaved, *before.aside)
-    _outcomes()[chunk.id] = Drafted(draft=draft, aside=_without(aside, text))
+        state.drafts()[chunk.id] = draft.rule.pretty
+    _outcomes()[chunk.id] = Drafted(draft=draft)
     return False
 
 
@@ -86,21 +81,20 @@ def _begin(chunk_id: str, collection: str, rule: str | None) -> None:
     the draft must not overwrite one that is stored in the meantime."""
     if chunk_id not in state.drafts():
         state.bases()[chunk_id] = rule
-    before = replace(_outcome(chunk_id), error="", draft=None)
-    _outcomes()[chunk_id] = before
+    forget(chunk_id)
     try:
         user, resources = state.user(), open_resources()
         # Read again: the chunk's text or clearance may have changed since the pool was gathered.
         chunk = resources.bench.collection(collection).chunks([chunk_id]).get(chunk_id)
         templates = resources.bench.templates()
     except RagfilterError as error:
-        _outcomes()[chunk_id] = replace(before, error=str(error))
+        _outcomes()[chunk_id] = Drafted(str(error))
         return
     chat, timeout_s = resources.bench.chat, resources.deployment.answer_timeout_s
     if chat is None:
         return
     if chunk is None or not user.sees(chunk):
-        _outcomes()[chunk_id] = replace(before, error=GONE if chunk is None else HIDDEN)
+        _outcomes()[chunk_id] = Drafted(GONE if chunk is None else HIDDEN)
         return
 
     def work(job: Job[Draft]) -> Draft:
@@ -113,28 +107,24 @@ def _stop(chunk_id: str, collection: str) -> None:
     job = _jobs().pop((collection, chunk_id), None)
     if job is not None:
         job.stop.set()
-    _outcomes()[chunk_id] = replace(_outcome(chunk_id), error=STOPPED)
-
-
-def _swap(chunk_id: str, shown: str) -> None:
-    """Bring the first text that was set aside into the editor, and set the current one aside."""
-    outcome = _outcome(chunk_id)
-    first, *others = outcome.aside
-    state.drafts()[chunk_id] = first
-    _outcomes()[chunk_id] = replace(outcome, aside=_without((*others, shown), first))
+    _outcomes()[chunk_id] = Drafted(STOPPED)
 
 
 def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
     chat, hidden = resources.bench.chat, not user.sees(chunk)
+    draft, text = _outcome(chunk.id).draft, state.drafts().get(chunk.id)
+    drafted = draft.rule.pretty if draft is not None and draft.rule is not None else None
+    typed = text is not None and text != drafted
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
+    elif typed:
+        about = "Save or discard what you typed first: the draft would replace it."
     elif hidden:
         about = HIDDEN
     else:
         about = (
-            f"Asks {literal(answers.model_label(chat.name))}, once or twice, with about "
-            f"{numbers.tokens(_prompt_tokens(chunk, resources))} each time, for at most "
+            f"Asks {literal(answers.model_label(chat.name))}, once or twice, for at most "
             f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
         )
     st.button(
@@ -142,14 +132,12 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
         key="rule-draft",
         on_click=_begin,
         args=(chunk.id, collection, chunk.rule),
-        disabled=chat is None or hidden or busy,
+        disabled=chat is None or hidden or typed or busy,
         help=about,
     )
 
 
-def draw(
-    chunk: Chunk, collection: str, shown: str, user: User, resources: Resources, *, busy: bool
-) -> None:
+def draw(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
     """Draw who drafted the rule with which template, its doubts and tokens, or why there is no
     draft. While a request is running, draw its time next to a Stop button."""
     outcome = _outcome(chunk.id)
@@ -167,16 +155,6 @@ def draw(
                 st.fragment(_progress, run_every=LOOK_S)(chunk.id, collection, resources)
         elif note := _note(outcome, chunk, user, resources):
             html.draw(note)
-        if outcome.aside:
-            st.button(
-                "Swap with the text set aside",
-                key="rule-swap",
-                icon=":material/swap_vert:",
-                on_click=_swap,
-                args=(chunk.id, shown),
-                disabled=busy,
-                help="Nothing is saved.",
-            )
 
 
 def _progress(chunk_id: str, collection: str, resources: Resources) -> None:
@@ -231,21 +209,8 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
     return f'<span class="rf-aside">{html.text(" · ".join([*parts, numbers.ms(draft.ms)]))}</span>'
 
 
-def _prompt_tokens(chunk: Chunk, resources: Resources) -> int:
-    """Estimated tokens of the first call's prompt; 0 if the prompt cannot be built."""
-    try:
-        prompt = messages(chunk, recognise(chunk, resources.bench.templates()))
-    except RagfilterError:
-        return 0
-    return sum(estimate(message.content) for message in prompt)
-
-
 def _is_stored(draft: Draft, chunk: Chunk) -> bool:
     return draft.rule == read_rule(chunk.rule)
-
-
-def _without(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
-    return tuple(each for each in texts if each != text)
 
 
 def _outcome(chunk_id: str) -> Drafted:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from ragfilter.evaluate.caveats import between_ends
 from ragfilter.evaluate.frame import Row, interval_of
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, fixed_line, frontier
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
+from ragfilter.evaluate.wording import between_ends
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.plotting import LEGEND, Ink

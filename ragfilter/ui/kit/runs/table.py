@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, frame
+from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Row, interval_of
 
@@ -99,4 +99,4 @@ def _names(row: Row) -> Sequence[str]:
 def _ends(name: str, interval: Interval | None) -> str:
     if interval is None:
         return "–"
-    return caveats.between_ends(interval, lambda value: FORMATS.get(name, "%.3f") % value, " – ")
+    return wording.between_ends(interval, lambda value: FORMATS.get(name, "%.3f") % value, " – ")

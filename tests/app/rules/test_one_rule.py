@@ -1,0 +1,232 @@
+"""One rule on the Rules page: its editor and effect, what others store meanwhile, its history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import says, servers
+from rules_page import (
+    CLERIC,
+    MATRIX,
+    choose_part,
+    open_chunk,
+    open_rules,
+    rules_frame,
+    settled,
+    stored,
+    told,
+    write,
+)
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate import measure, query_sets
+from ragfilter.rules import edits
+from ragfilter.rules.journal import Journal
+from ragfilter.ui.kit.rule_editor import desk
+from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+WIZARD = '{"contain":"wizard"}'
+CHUNK = "monster-beholder"
+THEIRS, DRAFT = '{"contain":"theirs"}', '{"contain_one_of":[["eye","beholder"]]}'
+
+
+def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_chunk(page, "monster-beholder")
+    for place, name in (
+        (desk, "make_listing"), (desk, "Catalogue"), (Journal, "edited_since_export"),
+    ):  # fmt: skip
+        monkeypatch.setattr(place, name, None)
+    write(page, '{"contain":"eye"}')
+    page.at.text_input(key="rules-text").set_value("monster-beholder")
+    found = rules_frame(page.run())
+    assert list(found["state"][list(found["id"]).index("monster-beholder")]) == [
+        "○ none", "✎ draft",
+    ]  # fmt: skip
+    page.press("rule-discard")
+
+
+def chips(page: Any) -> dict[str, list[str]]:
+    found = {w.key.partition("--")[0]: list(w.value) for w in page.at.multiselect}
+    return {name: terms for name, terms in found.items() if name.startswith("rule-")}
+
+
+def test_form_and_json_are_always_in_step(page: Any) -> None:
+    open_chunk(page, "monster-beholder")
+    write(page, '{"contain_one_of":[["a","b"],["c"]],"contain_all_of":["d"]}')
+    page.choose("rule-view", "Form")
+    assert chips(page) == {
+        "rule-group-0": ["a", "b"], "rule-group-1": ["c"], "rule-group-2": [],
+        "rule-all": ["d"], "rule-none": [],
+    }  # fmt: skip
+    page.at.multiselect(key="rule-group-0").set_value(["a", "ac 6"])
+    page.run()
+    page.at.multiselect(key="rule-group-1").set_value([])
+    page.run()
+    page.at.multiselect(key="rule-group-1").set_value(["e"])
+    page.run()
+    page.at.multiselect(key="rule-none").set_value(["undead"])
+    page.run()
+    page.choose("rule-view", "JSON")
+    assert json.loads(page.at.text_area(key="rule-editor").value) == {
+        "contain_one_of": [["a", "ac 6"], ["e"]], "contain_all_of": ["d"],
+        "contain_none_of": ["undead"],
+    }  # fmt: skip
+    write(page, '{"contain_one_of": [["a", "ac 6"], ["e"')
+    assert "line 1" in told(page)
+    page.press("rule-save")
+    assert "Not saved:" in told(page)
+    assert page.at.text_area(key="rule-editor").value == '{"contain_one_of": [["a", "ac 6"], ["e"'
+    page.press("rule-discard")
+    assert page.at.text_area(key="rule-editor").value == ""
+
+
+def test_a_finding_is_mended_in_one_click(page: Any) -> None:
+    open_chunk(page, "monster-beholder")
+    write(page, '{"contain_one_of":[["eye","eye"]]}')
+    assert "“eye” appears twice." in told(page)
+    page.press("rule-mend-0")
+    assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain_one_of": [["eye"]]}
+    assert "appears twice" not in told(page)
+    page.press("rule-discard")
+
+
+def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    page = open_rules(open_page(workspace=copy_demo()))
+    bench = resources.open_resources().bench
+    labelled = {i for grades in query_sets.load_files("demo", None).qrels.values() for i in grades}
+    chunks = bench.collection("demo").catalogue()
+    lone = next(c for c in chunks.values() if c.id not in labelled and c.clearance == 0)
+    open_chunk(page, lone.id)
+    write(page, '{"contain":"zebra"}')
+    assert "loses relevant" not in told(page)
+    bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 2)], who="curator")
+    assert "loses relevant" in told(settled(page.run()))
+    bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 0)], who="curator")
+    # Immediately, because the question was gathered before.
+    assert "loses relevant" not in told(page.run())
+    assert "zebra" in page.at.text_area(key="rule-editor").value
+
+
+def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_rules(open_page(workspace=copy_demo()))
+    open_chunk(page, MATRIX)
+    shown = told(page)
+    assert "keep this chunk" in shown
+    assert "with this rule" in shown
+    assert "without a rule" in shown
+    write(page, '{"contain":')
+    assert "as soon as it can be read" in told(page)
+    assert "with this rule" in told(page)
+
+    def fail(*args: Any, **options: Any) -> None:
+        raise InputError("The model is gone.", remedy="Install it.")
+
+    write(page, WIZARD)
+    assert "would change" in told(page)
+    with monkeypatch.context() as patch:
+        patch.setattr(measure, "gather_all", fail)
+        # New settings, whose questions are not gathered yet.
+        page.session.changes = {"retrieval.pool_size": 190}
+        settled(page.run())
+        page.press("rule-save")
+        assert "Not saved yet." in told(page)
+        assert stored(MATRIX) != WIZARD
+    page.press("rule-confirm")
+    assert stored(MATRIX) == WIZARD
+
+
+def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = resources.open_resources().bench.labels
+    for kept in (False, True):
+        book.record_history("demo", kept)
+    open_chunk(page, MATRIX)
+    write(page, WIZARD)
+    assert "of 156 labelled questions would change" in told(page)
+    asked = CLERIC.replace("7th", "8th")
+    book.remember("demo", asked)
+    assert "of 156 labelled questions and 1 asked would change" in told(settled(page.run()))
+    with monkeypatch.context() as patch:
+        patch.setattr(Desk, "labels", None)
+        settled(page.run())
+        assert "Without labelled questions" in told(page)
+        assert "1 of 1 asked would change." in told(page)
+    page.press("rule-discard")
+
+
+def save(rule: str | None) -> None:
+    """Save as another session does."""
+    bench = resources.open_resources().bench
+    edits.save(
+        bench.collection("demo"), bench.journal,
+        chunk_id=CHUNK, rule=rule, expected=stored(CHUNK), who="test",
+    )  # fmt: skip
+
+
+def test_neither_template_nor_draft_overwrites_what_was_saved_since(
+    open_page: Callable[..., Any], workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with servers() as start:
+        monkeypatch.setenv("OPENAI_BASE_URL", start(says(DRAFT)).url)
+        monkeypatch.setenv("OPENAI_MODEL", "small-model")
+        page = open_chunk(open_rules(open_page(workspace=workspace)), CHUNK)
+        for button in ("rule-template", "rule-draft"):
+            save(THEIRS)
+            page.press(button)
+            assert "theirs" not in page.at.text_area(key="rule-editor").value
+            page.press("rule-save")
+            if "rule-confirm" in page.buttons:
+                page.press("rule-confirm")
+            assert "yours is still in the editor" in told(page)
+            assert "Stored rule (by test, 20" in told(page)
+            assert stored(CHUNK) == THEIRS
+            page.press("rule-take")
+            save(None)
+            page.run()
+        # Undo takes back the last edit only if the author has seen it.
+        save('{"contain":"mine"}')
+        page.run()
+        save(THEIRS)
+        page.press("rules-undo")
+        assert "Not undone: " in told(page)
+        assert stored(CHUNK) == THEIRS
+
+
+def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(
+    page: Any,
+) -> None:
+    bench = resources.open_resources().bench
+    store, right, wrong = bench.collection("demo"), stored(MATRIX), '{"contain":"wizard"}'
+    for rule, expected in ((wrong, right), (right, wrong)):
+        edit = edits.save(
+            store, bench.journal, chunk_id=MATRIX, rule=rule, expected=expected, who="test"
+        )
+    assert edit is not None
+    choose_part(page, "History")
+    page.session.rules.step = edit.id
+    settled(page.run())
+    assert "loses relevant" in told(page)
+    assert page.at.button(key="history-undo").disabled
+    page.at.checkbox(key="history-undo-sure").check()
+    page.run().press("history-undo")
+    assert "Undone: 1 rule." in told(page)
+    assert stored(MATRIX) == wrong
+    page.press("history-redo")
+    assert "Redone: 1 rule." in told(page)
+    page.session.rules.step = edit.id - 1
+    assert "were changed since" in told(page.run()).partition("Undo is not possible:")[2]
+    assert "history-undo" not in page.buttons
+    assert stored(MATRIX) == right

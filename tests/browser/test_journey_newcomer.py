@@ -1,0 +1,76 @@
+"""A newcomer without a manual: from an empty workspace to an answer from their own files, shown to
+an audience."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+SECTIONS = {
+    "owls.md": ("Owls", {"Hunting": "Owls hunt mice at night.", "Nests": "Owls nest in old trees.",
+                         "Voice": "Owls hoot to keep others away."}),
+    "trolls.md": ("Trolls", {"Wounds": "Trolls regenerate all wounds but burns.",
+                             "Fire": "A burned troll stays dead. Fire and acid kill trolls.",
+                             "Food": "Trolls eat whatever they catch."}),
+    "boats.md": ("Boats\n\nBoats go down rivers and up canals.",
+                 {"Oars": "A rowing boat has four oars.", "Sails": "A sailing boat needs wind."}),
+}  # fmt: skip
+TROLLS = "Do fire and acid kill trolls?"
+
+
+def test_a_newcomer_needs_no_manual(
+    serve_app: Callable[..., str], open_tab: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    for name, (title, parts) in SECTIONS.items():
+        text = "\n\n".join(f"## {head}\n\n{said}" for head, said in parts.items())
+        (folder / name).write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
+    url = serve_app(RAGFILTER_DATA_DIR=str(tmp_path / "workspace"))
+    tab = open_tab(url=url, newcomer=True)
+    page = tab.page
+    # Nothing is there yet, and the page says where to go.
+    page.get_by_role("link", name="Or add your own files").click()
+    tab.keyed("upload-kind").get_by_text("Folder", exact=True).click()
+    box = tab.rest().page.locator("[data-testid='stFileUploader'] input[type='file']")
+    expect(box).to_have_attribute("webkitdirectory", "")
+    box.set_input_files(folder)
+    # Each part of a text is a chunk, named by its headings.
+    chunks = tab.keyed("first-chunks").locator("strong")
+    for place, heading in enumerate(("Boats", "Boats > Oars", "Boats > Sails", "Owls > Hunting")):
+        expect(chunks.nth(place)).to_have_text(re.compile(f"{heading}$"))
+    expect(chunks).to_have_count(6)
+    tab.keyed("upload-name", "input").fill("handbook")
+    tab.keyed("upload-name", "input").press("Enter")
+    expect(tab.keyed("index", "button")).to_be_enabled()
+    tab.click("index")
+    expect(page.get_by_text("holds 9 chunks")).to_be_visible()
+    page.get_by_role("button", name="Ask a question").first.click()
+    tab.ask(TROLLS)
+    expect(page.locator(".rf-headline")).to_contain_text("9 passages found")
+    tab.rest().click("open-evidence")
+    expect(tab.kept).to_contain_text("of 9 retrieved")
+    expect(tab.cell(0, "title")).to_have_text("Trolls > Fire")
+    kept = int(tab.rest().kept.inner_text().split()[0])
+    assert 0 < kept < 9
+    # Why one was dropped, and how to bring it back.
+    tab.keyed("table-bar").get_by_text("Kept first", exact=True).click()
+    tab.rest().click_row(kept)
+    expect(tab.chunk).to_contain_text(re.compile(r"(Quality|Cutoff) dropped: .*\d\.\d{3}"))
+    tab.rest().click("whatif-0")
+    expect(tab.kept).not_to_contain_text(f"{kept} kept")
+    more = int(tab.rest().kept.inner_text().split()[0])
+    assert more > kept
+    # In front of an audience.
+    page.locator(".stMain").press("p")
+    expect(page.locator("h1.rf-question")).to_have_text(TROLLS)
+    expect(page.locator(".rf-headline")).to_contain_text(
+        re.compile(rf"9 passages found.*\b{more}\b")
+    )
