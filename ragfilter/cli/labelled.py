@@ -88,8 +88,7 @@ class QueryOptions:
             labels = Labels(read_questions(Path(self.queries)), {})
         else:
             labels = query_sets.load_files(self.queries, self.qrels)
-        choose = labelled_queries.choose if labels.qrels else labelled_queries.pick
-        return choose(labels, **chosen)
+        return labelled_queries.choose(labels, **chosen)
 
 
 class OpenedLabels(NamedTuple):
