@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, TypeGuard, get_args
 from urllib.parse import unquote
 
 from ragfilter.ingest.markdown import sections
@@ -41,6 +41,10 @@ from ragfilter.text.normalise import whole
 Kind = Literal["guide", "tag", "operation", "webhook", "schema", "response", "security"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """In the order in which they get their ids."""
+SHARED: tuple[tuple[str, Kind, str], ...] = (
+    ("responses", "response", "responses"), ("securitySchemes", "security", "security")
+)  # fmt: skip
+"""Of components that become chunks: their key, their kind, and how their ids begin."""
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 LONGEST_NAME = 200
 LONGEST_PREFIX = 24
@@ -76,13 +80,6 @@ class Item:
         return as_dict(self.node.get("responses")) if self.method else {}
 
 
-class Leads(NamedTuple):
-    """What an item leads to: chunks in order, and references that lead nowhere."""
-
-    chunks: list[Item]
-    missing: list[str]
-
-
 class Items:
     """The items of descriptions and where they stand. `problems` says what was left out of each
     description, and why."""
@@ -105,69 +102,57 @@ class Items:
     def _items(self, source: str) -> Iterator[Item]:
         tree = self.api.trees[source]
         yield from _guides(source, tree)
-        yield from self._tags(source, tree)
+        tags = tree.get("tags", [])
+        is_list = self._is(tags, list, f"{source}, tags", "list")
+        for number, tag in enumerate(tags if is_list else ()):
+            name, prose = as_dict(tag).get("name"), as_dict(tag).get("description")
+            if self._is(name, str, f"{source}, tags {number}", "tag") and _has_text(prose):
+                title, names = f"{api_title(source, tree)} > {name}", (f"tags/{_slug(str(name))}",)
+                place = ("tags", str(number))
+                yield Item("tag", source, place, names, tag, title=title, prose=prose)
         for key in ("paths", "webhooks"):
-            yield from self._operations(source, tree, key)
-        components = self._mapping(source, tree, "components")
-        named: dict[str, tuple[Kind, str]] = {
-            "schemas": ("schema", "{}"), "responses": ("response", "responses/{}"),
-            "securitySchemes": ("security", "security/{}"),
-        }  # fmt: skip
-        for key, (kind, id_form) in named.items():
-            for name, node in self._mapping(source, components, key).items():
-                pointer, names = ("components", key, name), [id_form.format(name)]
-                if not isinstance(node, dict | bool if kind == "schema" else dict):
-                    self.problems[source].append(
-                        f"{source}, {' '.join(pointer)}: this is no {kind}"
-                    )
-                elif kind == "schema":
-                    yield Item(kind, source, pointer, (name, f"schemas/{name}"), node)
-                elif "$ref" not in node:
-                    yield Item(kind, source, pointer, tuple(names), node)
+            for path, node in self._mapping(source, tree, key):
+                if not path.startswith("x-"):
+                    yield from self._operations(source, key, path, self.api.end(node))
+        components = dict(self._mapping(source, tree, "components"))
+        for name, node in self._mapping(source, components, "schemas"):
+            if self._is(node, dict | bool, f"{source}, components schemas {name}", "schema"):
+                pointer = ("components", "schemas", name)
+                yield Item("schema", source, pointer, (name, f"schemas/{name}"), node)
         for name, node in tree[PARTS].items():
             yield Item("schema", source, (PARTS, name), (name, f"schemas/{name}"), node)
+        for key, kind, word in SHARED:
+            for name, node in self._mapping(source, components, key):
+                is_dict = self._is(node, dict, f"{source}, components {key} {name}", kind)
+                if is_dict and "$ref" not in node:
+                    yield Item(kind, source, ("components", key, name), (f"{word}/{name}",), node)
 
-    def _tags(self, source: str, tree: Mapping[str, Any]) -> Iterator[Item]:
-        if not isinstance(tree.get("tags"), list | None):
-            self.problems[source].append(f"{source}, tags: this is no list")
-        for number, node in enumerate(as_list(tree.get("tags"))):
-            name, prose = as_dict(node).get("name"), as_dict(node).get("description")
-            if not isinstance(name, str):
-                self.problems[source].append(f"{source}, tags {number}: this is no tag")
-            elif isinstance(prose, str) and prose.strip():
-                title = f"{api_title(source, tree)} > {name}"
-                names = (f"tags/{_slug(name)}",)
-                pointer = ("tags", str(number))
-                yield Item("tag", source, pointer, names, node, title=title, prose=prose)
-
-    def _operations(self, source: str, tree: Mapping[str, Any], key: str) -> Iterator[Item]:
-        kind: Kind = "operation" if key == "paths" else "webhook"
+    def _operations(self, source: str, key: str, path: str, node: Any) -> Iterator[Item]:
+        where = f"{source}, {key} {path}"
+        if not self._is(node, dict, where, "path item"):
+            return
+        if "$ref" in node:
+            self.problems[source].append(f"{where}: {node['$ref']} is not at hand")
         # What the description says is about calls to the API, not for the webhooks that it calls.
-        general = tree.get("security") if kind == "operation" else None
-        for path, given in self._mapping(source, tree, key).items():
-            if path.startswith("x-"):
-                continue
-            node, where = self.api.end(given), f"{source}, {key} {path}"
-            if not isinstance(node, dict):
-                self.problems[source].append(f"{where}: this is no path item")
-                continue
-            if "$ref" in node:
-                self.problems[source].append(f"{where}: {node['$ref']} is not at hand")
-            for method in METHODS:
-                if method not in node:
-                    continue
-                operation = self.api.end(node[method])
-                if not isinstance(operation, dict):
-                    self.problems[source].append(f"{where} {method}: this is no operation")
-                    continue
+        general = self.api.trees[source].get("security") if key == "paths" else None
+        for method in filter(node.__contains__, METHODS):
+            operation = self.api.end(node[method])
+            if self._is(operation, dict, f"{where} {method}", "operation"):
                 given = operation.get("operationId")
-                own = (given,) if isinstance(given, str) and given.strip() else ()
                 spelled = f"{method.upper()}{path}" if key == "paths" else f"webhooks/{path}"
                 yield Item(
-                    kind, source, (key, path, method), (*own, spelled), operation, path,
+                    "operation" if key == "paths" else "webhook", source, (key, path, method),
+                    (*([given] if _has_text(given) else []), spelled), operation, path,
                     method.upper(), self._parameters(node, operation),
                     operation.get("security", general),
                 )  # fmt: skip
+
+    def _is(self, node: Any, kinds: Any, where: str, what: str) -> bool:
+        """Whether a part has the type that it should have. If not, it is left out and told."""
+        is_right = isinstance(node, kinds)
+        if not is_right:
+            self.problems[where.partition(", ")[0]].append(f"{where}: this is no {what}")
+        return is_right
 
     def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:
         """The parameters of a path item and its operation, which may replace some."""
@@ -177,15 +162,14 @@ class Items:
                 parameters[str(node.get("in")), str(node.get("name", ref_of(node)))] = node
         return list(parameters.values())
 
-    def _mapping(self, source: str, tree: Mapping[str, Any], key: str) -> dict[str, Any]:
-        """The mapping under `key`; an empty one if there is none."""
-        if not isinstance(tree.get(key), dict | None):
-            self.problems[source].append(f"{source}, {key}: this is no object")
-        return as_dict(tree.get(key))
+    def _mapping(self, source: str, tree: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
+        """The items of the mapping under `key`; none if there is none."""
+        node = tree.get(key, {})
+        return node.items() if self._is(node, dict, f"{source}, {key}", "object") else ()
 
-    def leads(self, item: Item) -> Leads:
-        """What an item leads to. What a reference reaches that is no chunk, such as a shared
-        parameter, is walked through."""
+    def leads(self, item: Item) -> tuple[list[Item], list[str]]:
+        """What an item leads to: chunks in order, and references that lead nowhere. What a
+        reference reaches that is no chunk, such as a shared parameter, is walked through."""
         chunks: dict[Item, None] = {}
         missing: dict[str, None] = {}
         seen: set[int] = set()
@@ -209,7 +193,7 @@ class Items:
             below += [(node[key], role_below) for key, role_below in below_in(node, role)]
             waiting.extend(reversed(below))
         chunks.pop(item, None)
-        return Leads(list(chunks), list(missing))
+        return list(chunks), list(missing)
 
     def _starts(self, item: Item) -> list[Any]:
         """The parts of an item in the order in which its references count: what a caller sends,
@@ -284,7 +268,7 @@ def identify(items: Iterable[Item], trees: Mapping[str, dict[str, Any]]) -> dict
 def api_title(source: str, tree: Mapping[str, Any]) -> str:
     """The description's own name, else its file's."""
     title = as_dict(tree.get("info")).get("title")
-    if isinstance(title, str) and title.strip():
+    if _has_text(title):
         return " ".join(title.split())[:LONGEST_NAME]
     return PurePosixPath(source).stem
 
@@ -292,7 +276,7 @@ def api_title(source: str, tree: Mapping[str, Any]) -> str:
 def _prefix(source: str, tree: Mapping[str, Any]) -> str:
     """The part before the colon of a description's ids."""
     given = as_dict(tree.get("info")).get("x-api-prefix")
-    if isinstance(given, str) and given.strip():
+    if _has_text(given):
         return _tidy(given)
     words = _slug(api_title(source, tree)) or _slug(PurePosixPath(source).stem) or "api"
     # At a word's end where there is one: "github-v3-rest-api" rather than "github-v3-rest-a".
@@ -309,6 +293,10 @@ def _guides(source: str, tree: Mapping[str, Any]) -> Iterator[Item]:
             title = " > ".join((api_title(source, tree), *headings))
             pointer = ("info", "description", next(numbers))
             yield Item("guide", source, pointer, names, {}, title=title, prose=passage)
+
+
+def _has_text(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _refs(node: Any) -> Iterator[str]:

@@ -106,14 +106,14 @@ def records(
     statuses = items.statuses()
     found = {}
     for item, chunk_id in ids.items():
-        leads = items.leads(item)
+        leads, missing = items.leads(item)
         items.problems[item.source] += (
             f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
-            for ref in leads.missing
+            for ref in missing
         )
         name = api_title(item.source, trees[item.source])
         title, text = title_and_text(item, api, name=name, statuses=statuses.get(item, ()))
-        refs = [ids[each] for each in leads.chunks]
+        refs = [ids[each] for each in leads]
         if item.kind in ("guide", "tag"):
             text, refs = items.unlinked(item, ids)
         raw = {"id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": refs}
