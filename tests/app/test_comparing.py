@@ -107,18 +107,6 @@ def test_what_a_link_wants_and_is_not_there_is_said(
     assert "set" in params or said(shown) == APART
 
 
-def test_a_hidden_chunk_is_on_neither_side(page: Callable[..., Any]) -> None:
-    question = "Where is the beholder's hidden vault?"
-    shown = page(q=question, a="unfiltered").choose("compare-step", "Every chunk")
-    collection = resources.open_resources().bench.collection("demo")
-    hidden = [i for i, chunk in collection.catalogue().items() if chunk.clearance]
-    titles = {chunk.title for chunk in collection.chunks(hidden).values()}
-    assert titles.isdisjoint(shown.at.dataframe[0].value["title"])
-    # Without clearance, a plain search finds one.
-    shown.run().switch("clearance", False)
-    assert not titles.isdisjoint(shown.at.dataframe[0].value["title"])
-
-
 def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
     shown = page(set="few")
     assert any("A is not measured yet" in t or "A and B are not" in t for t in shown.html)

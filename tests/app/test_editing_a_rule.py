@@ -163,35 +163,3 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
     shown = json.loads(second.at.text_area(key="rule-editor").value)
     assert shown == json.loads(stored(OTHER) or "")
     assert (OTHER in second.kept) is (after is None)
-
-
-def test_rows_with_an_edited_rule_are_marked_as_on_the_rules_page(page: Any) -> None:
-    def marked() -> dict[str, list[str]]:
-        table = next(f.value for f in page.at.dataframe if "outcome" in f.value)
-        said = table["rule"] if "rule" in table else [[]] * len(table)
-        return {row: list(words) for row, words in zip(page.ids, said, strict=True) if len(words)}
-
-    assert marked() == {}
-    write(page, PASSES)
-    assert marked() == {OTHER: ["✎ draft"]}
-    through(page, "rule-save")
-    assert marked() == {OTHER: ["↑ changed"]}
-    write(page, FAILS)
-    assert marked() == {OTHER: ["✎ draft", "↑ changed"]}
-    through(page.press("rule-discard"), "rule-undo")
-    assert marked() == {}
-
-
-def test_an_edit_in_another_tab_renews_the_results_and_is_told(
-    page: Any, open_page: Callable[..., Any], workspace: Path
-) -> None:
-    other = open_page(LINK, workspace=workspace)
-    before = other.ids
-    through(write(page, PASSES), "rule-save")
-    assert [toast.value for toast in page.run().at.toast] == []
-    told = [toast.value for toast in other.run().at.toast]
-    assert told == ["Rules or chunks were changed in another tab, so the results are refreshed."]
-    kept = [row["id"] for row in other.rows if row["place"]]
-    assert OTHER in kept
-    assert other.ids == before
-    assert [toast.value for toast in other.run().at.toast] == []

@@ -75,14 +75,6 @@ def test_two_people_on_one_server_are_told_apart(
         assert sign(page, name).at.text_input(key="author-box").value == kept
 
 
-def test_a_question_is_kept_in_the_history_unless_it_is_off(page: Any) -> None:
-    book = resources.open_resources().bench.labels
-    assert list(book.queries("demo", "asked").values()) == [QUESTION]
-    book.record_history("demo", False)
-    page.ask("what is a beholder?")
-    assert book.queries("demo", "asked") == {}
-
-
 def test_undo_says_so_if_the_label_belongs_to_another_question(page: Any) -> None:
     page.open_chunk(page.ids[0]).press("mark-2")
     page.at.text_input(key="question").set_value("What is a beholder?")

@@ -106,21 +106,6 @@ def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(
     assert "redo" not in page.buttons
 
 
-def test_a_setting_at_the_curve_is_the_sidebars_and_goes_back_by_one_click(
-    open_page: Callable[..., Any],
-) -> None:
-    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
-    page.at.slider(key=key("cutoff.gap_threshold", "tune")).set_value(0.3)
-    page.run()
-    assert page.changes == {"cutoff.gap_threshold": 0.3}
-    assert page.at.slider(key=key("cutoff.gap_threshold")).value == 0.3
-    back = page.at.button(key="back-tune-cutoff-gap_threshold")
-    assert back.label == "0.100"
-    page.press(back.key)
-    assert page.changes == {}
-    assert page.at.slider(key=key("cutoff.gap_threshold", "tune")).value == 0.1
-
-
 def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
     open_page: Callable[..., Any], snapshot: SnapshotAssertion
 ) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from labelled_demo import put_labelled
 
-from ragfilter.errors import SettingsError
 from ragfilter.evaluate.maps import make as make_map
 from ragfilter.ingest import demo
 from ragfilter.ui.kit import progress
@@ -137,16 +136,6 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
     assert any("The map was stopped" in text for text in page.run().html)
     page.press("map")
     assert "Current: Gap threshold 0.100" in strip(page)
-
-
-def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*given: Any, **more: Any) -> None:
-        raise SettingsError("Too few labels to promise 99%.", remedy="Lower cutoff.recall.")
-
-    monkeypatch.setattr(tuning_map, "make", refuse)
-    open_map(page).press("map")
-    assert not page.at.exception
-    assert any("Lower cutoff.recall." in error.value for error in page.at.error)
 
 
 def test_the_judge_cannot_be_swept(page: Any) -> None:

@@ -10,7 +10,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.ingest import demo
 from ragfilter.ui.kit.sidebar import key
-from ragfilter.ui.kit.view_as import DEPARTMENTS, LEVEL
 from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
 
 pytestmark = pytest.mark.model
@@ -89,24 +88,6 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
         assert leaked(made()) == set(), name
 
 
-@pytest.mark.parametrize(
-    ("level", "department", "seen"),
-    [
-        (1, "referee", True),
-        (3, "treasury", False),
-    ],
-)
-def test_level_and_department_decide(
-    open_page: Callable[..., Any], level: int, department: str, seen: bool
-) -> None:
-    page = open_page(AS_USER)
-    page.at.slider(key=LEVEL).set_value(level)
-    page.at.multiselect(key=DEPARTMENTS).set_value([department])
-    page.run()
-    assert (NEAREST in page.kept) is seen
-    assert (NEAREST in leaked(page.sent)) is seen
-
-
 ASKED = "When may the referee override the dice?"
 
 
@@ -156,8 +137,8 @@ def test_no_profile_file_or_link_shows_a_guest_a_secret(
     assert leaked(page.sent) == set()
 
 
-@pytest.mark.parametrize("name", ["inspect", "compare", "rules", "evaluate", "tune", "collections"])
-def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any], name: str) -> None:
+@pytest.mark.parametrize("name", ["inspect", "rules", "evaluate"])
+def test_a_page_says_that_it_shows_everything(open_page: Callable[..., Any], name: str) -> None:
     page = open_page({"profile": "adaptive-gap"})
     for act, said in (
         (lambda: page, set()),

@@ -54,13 +54,15 @@ def test_a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(open_tab: 
     # Letter exactly on letter, also after scrolling.
     before = tab.rule.input_value()
     painted = tab.keyed("rule-editor").locator(".rf-painted")
-    tab.rule.press("Control+End")
-    same = """area => {
+    same = """() => {
+      const area = document.querySelector("[class*='st-key-rule-editor'] textarea")
       const copy = area.nextElementSibling, names = ["scrollTop", "scrollHeight", "clientWidth"]
+      area.scrollTop = area.scrollHeight
       return copy.textContent === area.value + "\\n" && area.scrollTop > 0
         && names.every(name => copy[name] === area[name])
     }"""
-    tab.page.wait_for_function(same, arg=tab.rule.element_handle())
+    tab.page.wait_for_function(same)
+    tab.rule.click()
     keys.press("Control+a")
     keys.insert_text('{"contain": "cl\\"eric", "n": [7, nul, "open')
     for kind, words in (

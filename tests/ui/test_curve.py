@@ -252,12 +252,6 @@ def test_a_fixed_number_says_whether_it_drops_any(k: int, said: str) -> None:
     assert summary.why(made) == ("No cutoff", said)
 
 
-def test_a_limit_at_the_upper_end_leaves_the_name_of_the_axis_free() -> None:
-    plot = drawn(result(FLAT, **{"cutoff.distance_offset": 0.9, "cutoff.max_results": 40}))
-    (cliff,) = [n for n in plot["layout"]["annotations"] if n["text"].startswith("no cliff")]
-    assert cliff["yanchor"] == "top"
-
-
 def test_a_second_score_stands_beside_the_curve_on_an_axis_of_its_own() -> None:
     made = result(CLIFFS)
     assert curve_panel.other_scores(made) == {}

@@ -27,17 +27,14 @@ def draw(visit: Visit) -> None:
     left, right = st.container(key="halves").columns((1, 1.1), gap="large")
     with left:
         add.draw(visit)
-    with right:
-        try:
-            queue = queue_of(visit.resources.bench)
-            if jobs := queue.jobs():
-                elements.heading("Indexing")
-                # Refreshed automatically only while a job is active.
-                active = _active(jobs)
-                st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
-            existing.draw(visit, state.onlooker())
-        except RagfilterError as error:
-            problems.show(error)
+    with right, problems.shown(retry=True):
+        queue = queue_of(visit.resources.bench)
+        if jobs := queue.jobs():
+            elements.heading("Indexing")
+            # Refreshed automatically only while a job is active.
+            active = _active(jobs)
+            st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
+        existing.draw(visit, state.onlooker())
 
 
 def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:

@@ -38,8 +38,15 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     contrasted = contrast(a, b)
     html.heading("Compare", level=1, name=view.asked.query)
     html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')
-    for side, result in zip(sides, (a, b), strict=True):
-        _waiting(side, result)
+    for letter, result in (("A", a), ("B", b)):
+        if result.message:
+            elements.aside(f"{letter}: {result.message}")
+        # Models are only asked on Inspect.
+        for need in result.needs:
+            elements.aside(
+                f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask "
+                "for it."
+            )
     if not contrasted:
         elements.empty(
             "Neither side keeps a chunk.",
@@ -59,7 +66,15 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         answers.AnswerSide("A", context.pack(a.kept, a.settings)),
         answers.AnswerSide("B", context.pack(b.kept, b.settings)),
     )
-    step = _step(view, (a, b), sides, pair)
+    with st.container(
+        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
+    ):
+        step = st.segmented_control(
+            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
+        )
+        names = sides[0].called, sides[1].called
+        make = partial(share.report_of_two, view, (a, b), names, pair)
+        share.report_button(make, share.report_name(view.asked.query), key="compare-report")
     if step == CHUNKS:
         _table(contrasted)
     elif step == SETTINGS:
@@ -80,14 +95,9 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
         view.asked.query, view.asked.collection, side.settings, user, resources
     )
     pool = questions.pool_of(asked, side.settings, resources)
-    result = replay(pool, side.settings, user)
-    if result.needs:
-        result = replay(
-            questions.complete_pool(asked, pool, side.settings, user, resources),
-            side.settings,
-            user,
-        )
-    return result
+    if replay(pool, side.settings, user).needs:
+        pool = questions.complete_pool(asked, pool, side.settings, user, resources)
+    return replay(pool, side.settings, user)
 
 
 def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str:
@@ -116,36 +126,6 @@ def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stac
         a.append(entry if each.keeper != "b" else None)
         b.append(entry if each.keeper != "a" else None)
     return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
-
-
-def _waiting(side: ComparedSide, result: PoolResult) -> None:
-    """Draw what a side still lacks. Models are only asked on Inspect."""
-    letter = side.letter.upper()
-    if result.message:
-        elements.aside(f"{letter}: {result.message}")
-    for need in result.needs:
-        elements.aside(
-            f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for "
-            "it."
-        )
-
-
-def _step(
-    view: View,
-    results: tuple[PoolResult, PoolResult],
-    sides: tuple[ComparedSide, ComparedSide],
-    pair: tuple[answers.AnswerSide, answers.AnswerSide],
-) -> str | None:
-    """Draw the choice of what is shown below, and the report."""
-    with st.container(
-        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
-    ):
-        step = st.segmented_control(
-            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
-        )
-        make = partial(share.report_of_two, view, results, (sides[0].called, sides[1].called), pair)
-        share.report_button(make, share.report_name(view.asked.query), key="compare-report")
-    return step
 
 
 @st.fragment

@@ -66,12 +66,7 @@ def _bar(
     problems.notices(state.notices())
     with st.container(key="sides", horizontal=True, vertical_alignment="bottom", gap="small"):
         _choice("a", here, runs)
-        st.button(
-            "Swap",
-            key="sides-swap",
-            icon=":material/swap_horiz:",
-            on_click=choosing.swap,
-        )
+        st.button("Swap", key="sides-swap", icon=":material/swap_horiz:", on_click=choosing.swap)
         _choice("b", here, runs)
         _over(measuring.sets_of(here), name)
         st.button(

@@ -25,7 +25,6 @@ from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import frame
 from ragfilter.ui.session import questions, state
-from ragfilter.ui.session.state import MAX_MARKS, LabelChange
 from ragfilter.ui.session.visit import author
 
 KEY, AHEAD = "labelling", 3
@@ -144,10 +143,8 @@ def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
                 asked.collection, query, [chunk_id], grade, who=author(),
                 place=evidence(chunk, quote),
             )  # fmt: skip
-            ids = tuple(label.id for label in marked)
-            mark = LabelChange(ids, chunk_id, asked.collection, query)
             session.label_query = query
-            session.marks = [*session.marks, mark][-MAX_MARKS:]
+            state.labelled(marked, chunk_id, asked.collection, query)
         case "undo", () if session.marks:
             asked.book.take_back(session.marks[-1].label_ids)
             session.marks = session.marks[:-1]

@@ -77,7 +77,9 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             help="Measures the settings on the left over the labelled questions of this set. "
             "A stopped run is continued. Questions without labels are left out.",
         )  # fmt: skip
-        if pressed or _unasked(asked, saved):
+        # The page measures by itself if nothing is measured yet, and no LLM is called.
+        unasked = asked.given is not None and len(asked.given.qrels) <= UNASKED
+        if pressed or (unasked and not saved and not asked.visit.settings.judge.enabled):
             run = measuring.begin(asked, state.session().profile, asked.visit.settings)
             state.session().run = run.id
             saved = {run.id: run, **saved}
@@ -92,14 +94,6 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(asked)
     return saved
-
-
-def _unasked(asked: ChosenSet, saved: Mapping[int, Run]) -> bool:
-    """Whether the page measures by itself: if nothing is measured yet, and no LLM is called."""
-    given = asked.given
-    return not (
-        saved or given is None or asked.visit.settings.judge.enabled or len(given.qrels) > UNASKED
-    )
 
 
 def _measure(asked: ChosenSet) -> str:

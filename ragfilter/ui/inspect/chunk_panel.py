@@ -29,7 +29,6 @@ from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import open_resources
-from ragfilter.ui.session.state import MAX_MARKS, LabelChange
 from ragfilter.ui.session.visit import View, author
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
@@ -114,9 +113,7 @@ def _labels(view: View, chunk_id: str) -> None:
 @state.tell_errors()
 def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
     marked = open_resources().bench.labels.mark(collection, query, [chunk_id], grade, who=author())
-    ids = tuple(label.id for label in marked)
-    mark = LabelChange(ids, chunk_id, collection, query)
-    state.session().marks = [*state.session().marks, mark][-MAX_MARKS:]
+    state.labelled(marked, chunk_id, collection, query)
     state.open_chunk(chunk_id)
 
 
@@ -213,11 +210,7 @@ def _head(result: PoolResult, hit: Hit) -> None:
         f"found by {hit.found_by}" if hit.found_by != "query" else "",
         chunk.type,
         f"{chunk.source}{'' if chunk.page is None else f', page {chunk.page}'}",
-        "clearance unreadable"
-        if chunk.clearance is None
-        else f"clearance {chunk.clearance}"
-        if chunk.clearance
-        else "public",
+        f"clearance {'unreadable' if chunk.clearance is None else chunk.clearance or 'public'}",
         f"department {chunk.department}" if chunk.department else "",
         f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
     ]

@@ -63,7 +63,7 @@ def plot(
     shapes: Shapes = []
     notes = [_note(points.unit, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
-        _add_line(shapes, notes, line, points, frame, ink)
+        _add_line(shapes, notes, line, frame, ink)
     if second is not None:
         name, values = second
         at = [i for i in shown if points.rows[i].id in values]
@@ -92,9 +92,7 @@ def plot(
     return go.Figure({"data": data, "layout": layout}, _validate=False)
 
 
-def _add_line(
-    shapes: Shapes, notes: Shapes, line: CutLine, points: Points, frame: Frame, ink: Ink
-) -> None:
+def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: Ink) -> None:
     """Add the line with a word at each side, and the cliff."""
     low, high = frame.window
     if line.place is not None:
@@ -111,25 +109,20 @@ def _add_line(
     if line.limit is None:
         notes.append(_note(line.label, ink.muted, y=0, yref="y domain"))
         return
-    bottom, top = frame.span
+    top = frame.span[1]
     limit = min(line.limit, top)
     shapes.append(_level(limit, ink.kept))
     beyond = ", above" if line.limit > top else ""
     label = f"<b>{line.label}{beyond}</b><br>kept below"
     notes.append(_note(label, ink.kept, y=limit, yanchor="top"))
-    if line.above is None or line.below is None:
-        # At the upper end is the name of the axis.
-        anchor = "top" if top - limit < 0.1 * (top - bottom) else "bottom"
-        notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor=anchor, xanchor="left"))
-        return
-    shapes.append({
-        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": line.below, "y1": line.above,
-        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
-    })  # fmt: skip
-    crossed = (line.kept + 0.5 - low) / (high - low)
-    # Above the curve or, where that begins, below it.
-    edge = {"x": 0} if crossed > 0.2 else {}
-    notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
+    if line.above is not None and line.below is not None:
+        shapes.append({
+            "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": line.below, "y1": line.above,
+            "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
+        })  # fmt: skip
+        # Above the curve or, where that begins, below it.
+        edge = {"x": 0} if (line.kept + 0.5 - low) / (high - low) > 0.2 else {}
+        notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
     about = "<br>".join(filter(None, (line.cliff, line.larger)))
     notes.append(_note(about, ink.muted, x=0, y=0, yref="y domain"))
 

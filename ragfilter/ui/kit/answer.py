@@ -114,13 +114,13 @@ def both(
     if not any(side.context.chunks for side in sides):
         # The text above already says that there are no chunks.
         return None
-    _head(
-        chat.name if chat else "",
-        quoting,
-        missing=sum(answer is None or bool(answer.error) for answer in known),
-        asking=bool(asking),
-        saved=_saved(sides[0].name, known),
-    )
+    saved = ""
+    if known[0] is not None and known[1] is not None:
+        saved = compare.saved(known[0], known[1])
+        who = "with the filter" if sides[0].name == "filtered" else sides[0].name
+        saved = saved and f"; {who} {saved}"
+    missing = any(answer is None or bool(answer.error) for answer in known)
+    _head(chat.name if chat else "", quoting, saved, missing=missing, asking=bool(asking))
     columns = st.columns(2, gap="medium")
     waited: Answer | None = None
     for side, other, answer, column in zip(sides, sides[::-1], known, columns, strict=True):
@@ -145,43 +145,26 @@ def both(
     return first, second
 
 
-def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -> None:
-    """Draw who answers, and the buttons. `missing` is how many of the two answers do not exist
-    yet."""
-    saving = f"; {saved}" if saved else ""
-    by = html.text(f"answers by {answers.model_label(model)}{saving}")
-    label = by if model else quoting
+def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) -> None:
+    """Draw who answers, how much cheaper the first side is, and the button."""
+    label = html.text(f"answers by {answers.model_label(model)}{saved}") if model else quoting
     if not label:
         return
     with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
-            st.button(
-                "Stop",
-                key="stop",
-                icon=":material/stop:",
-            )
-            return
-        if model:
+            st.button("Stop", key="stop", icon=":material/stop:")
+        elif model:
             st.button(
                 f"Answer with {prose.literal(model)}" if missing else "Ask again",
                 key="answer" if missing else "answer-again",
                 type="primary" if missing else "secondary",
-                icon=None if missing else ":material/refresh:",
                 on_click=state.put,
                 args=("missing" if missing else "all", "answering"),
                 help="One call for each context whose answer is missing."
                 if missing
                 else "These answers are cached. Asking again makes two calls.",
             )
-
-
-def _saved(name: str, pair: Sequence[Answer | None]) -> str:
-    """How much cheaper the first side is than the second: ``with the filter 77% cheaper``."""
-    first, second = pair
-    words = compare.saved(first, second) if first is not None and second is not None else ""
-    who = "with the filter" if name == "filtered" else name
-    return f"{who} {words}" if words else ""
 
 
 def title(side: AnswerSide, note: str = "") -> None:

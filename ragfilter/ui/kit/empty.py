@@ -16,7 +16,7 @@ from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import Visit, forget_collections
+from ragfilter.ui.session.visit import Visit
 
 DEMOS = {
     "demo": (
@@ -40,7 +40,7 @@ def draw(visit: Visit, error: RagfilterError | None) -> None:
         problems.show(error)
     elif not visit.collections:
         if _no_collection(visit.resources):
-            forget_collections()
+            state.session().collections = None
             st.rerun()
     elif not visit.ready:
         _empty_collection(state.session().collection)

@@ -29,7 +29,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, collection_label, sign
+from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, sign
 
 ORDER_HELP = (
     "Each layer works on what the one above lets through: what is hidden goes first, then what "
@@ -191,8 +191,14 @@ SETTINGS = "settings"
 def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
     reset. A page that draws these itself passes `steps=False` or `reset=False`."""
-    user = state.onlooker()
-    labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
+    # Without the number for a user from whom some may be hidden.
+    counted = state.onlooker().unrestricted
+    labels = {
+        name: name
+        + (f" · {numbers.chunks(each.count)}" if counted else "")
+        + ("" if each.complete else " · incomplete")
+        for name, each in visit.collections.items()
+    }
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile

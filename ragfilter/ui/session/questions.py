@@ -36,7 +36,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach, Session
+from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,15 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
                 resources.bench.labels.remember(asked.collection, asked.query)
             except RagfilterError as error:
                 log.warning("the question is not kept: %s", error)
-        _remember(asked, session)
+        earlier = session.asked
+        if earlier is None or (earlier.query, earlier.collection) != (
+            asked.query,
+            asked.collection,
+        ):
+            session.chunk = None
+            if session.panel == "Chunk":
+                session.panel = "Answer"
+        session.asked, session.pending = asked, False
         link.restore_view()
         return pool
     session.pending = False
@@ -96,23 +104,16 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         with _waiting(place, "Scoring …"):
             pool = complete_pool(session.asked, pool, settings, user, resources)
     elif settings.prune.enabled:
-        pool = _add_contributions(session.asked, pool, settings, resources)
+        # What the sentences of the chunks that are kept now contribute. As for quotes, only those
+        # are embedded whose vectors are not stored.
+        every = session.replays.of(pool, settings, user).needs
+        if needs := [need for need in every if need.kind == "prune"]:
+            backends = resources.backends(session.asked.collection)
+            pool = complete(pool, needs, settings, backends, user)
+            pool = keep_pool(session.asked, pool, resources)
     if session.request is None:
         return pool
     return _fulfil(session.request, pool, session.asked, settings, resources, place)
-
-
-def _add_contributions(
-    asked: AskedQuestion, pool: Pool, settings: Settings, resources: Resources
-) -> Pool:
-    """The pool with what the sentences of the chunks that are kept now contribute. As for quotes,
-    only those are embedded whose vectors are not stored."""
-    user, replay = state.user(), state.session().replays.of
-    needs = [need for need in replay(pool, settings, user).needs if need.kind == "prune"]
-    if not needs:
-        return pool
-    backends = resources.backends(asked.collection)
-    return keep_pool(asked, complete(pool, needs, settings, backends, user), resources)
 
 
 def follow_edit(collection: str, before: str, resources: Resources) -> None:
@@ -177,12 +178,7 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
-            st.button(
-                "Stop",
-                key="stop-search",
-                icon=":material/stop:",
-                on_click=_stop,
-            )
+            st.button("Stop", key="stop-search", icon=":material/stop:", on_click=_stop)
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:
@@ -196,16 +192,6 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
 def _stop() -> None:
     state.session().pending = False
     abandon(open_resources())
-
-
-def _remember(asked: state.AskedQuestion, session: Session) -> None:
-    before = session.asked
-    if before is None or (before.query, before.collection) != (asked.query, asked.collection):
-        session.chunk = None
-        if session.panel == "Chunk":
-            session.panel = "Answer"
-    session.asked = asked
-    session.pending = False
 
 
 def reach_of(settings: Settings, user: User) -> PoolReach:

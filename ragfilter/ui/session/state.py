@@ -7,7 +7,7 @@ Widgets show it and write to it through callbacks, so a widget that is not drawn
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
@@ -29,6 +29,7 @@ from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
+    from ragfilter.stores.labels import Label
     from ragfilter.ui.session.jobs import Job
 
 P = ParamSpec("P")
@@ -298,6 +299,12 @@ def user() -> User:
 def onlooker() -> User:
     """Who looks at a page that lists chunks: an operator sees everything."""
     return UNRESTRICTED if session().operator else user()
+
+
+def labelled(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
+    """Remember labels that one click made, so that they can be undone."""
+    change = LabelChange(tuple(each.id for each in labels), chunk_id, collection, query)
+    session().marks = [*session().marks, change][-MAX_MARKS:]
 
 
 def put(value: Any, field: str) -> None:

@@ -18,7 +18,6 @@ from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
-from ragfilter.text import numbers
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
 from ragfilter.ui.session import link, state
@@ -43,9 +42,9 @@ def sign(name: str) -> None:
 
 
 def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
-    """The collections by name, as of the start of the session, the last `forget_collections`, or
-    the last job that moved in the queue; with `anew`, as the store has them now. While it cannot be
-    reached, they are those it had last."""
+    """The collections by name, as of the start of the session or the last job that moved in the
+    queue; with `anew`, as the store has them now. While it cannot be reached, they are those it had
+    last."""
     session = state.session()
     held = session.collections
     moved: tuple[tuple[int, str], ...] = ()
@@ -65,18 +64,6 @@ def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, 
             session.ignored.append(f"There is no collection {session.collection!r}.")
         session.collection = "demo" if "demo" in infos else next(iter(infos), "")
     return infos
-
-
-def forget_collections() -> None:
-    """Read the collections again on the next run, because one was changed."""
-    state.session().collections = None
-
-
-def collection_label(info: CollectionInfo, user: User) -> str:
-    """``demo · 431 chunks``; without the number for a user from whom some may be hidden."""
-    count = f" · {numbers.chunks(info.count)}" if user.unrestricted else ""
-    note = "" if info.complete else " · incomplete"
-    return f"{info.name}{count}{note}"
 
 
 @dataclass(frozen=True, slots=True)

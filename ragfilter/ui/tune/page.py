@@ -72,12 +72,7 @@ def _explore(visit: Visit, labels: Labels) -> None:
     """Draw the map of one or two settings."""
     with st.container(key="map-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         x, y, measure = _axes(visit.settings)
-        pressed = st.button(
-            "Map",
-            key="map",
-            icon=":material/grid_on:",
-            help="Gathers every labelled question once; the map is then replayed.",
-        )
+        pressed = st.button("Map", key="map", icon=":material/grid_on:")
     replayed = tuning_map.replayed(visit, labels, (x, y), pressed=pressed)
     if replayed is not None:
         _warn(visit.settings, labels)
