@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import Answer, Prices
@@ -202,7 +201,7 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     assert '<td class="n">–</td><td>title 6</td>' in page
 
 
-def test_two_results_are_told_apart(snapshot: SnapshotAssertion) -> None:
+def test_two_results_are_told_apart() -> None:
     made = contrast(result(PLAIN), result(GAP))
     assert [(each.id, each.keeper) for each in made] == [
         ("c1", "both"), ("c2", "both"), ("c3", "both"), ("c5", "a"), ("c6", "a"),

@@ -14,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import ragfilter as rf
 from ragfilter import report
+from ragfilter.basics import files as cells
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.model import (
@@ -32,7 +33,6 @@ from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-from ragfilter.text import tables as cells
 
 GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
           ("mammoth", 1.0834))  # fmt: skip

@@ -88,8 +88,7 @@ class QueryOptions:
             labels = Labels(read_questions(Path(self.queries)), {})
         else:
             labels = query_sets.load_files(self.queries, self.qrels)
-        choose = labelled_queries.choose if labels.qrels else labelled_queries.pick
-        return choose(labels, **chosen)
+        return labelled_queries.choose(labels, **chosen)
 
 
 class OpenedLabels(NamedTuple):
@@ -117,6 +116,9 @@ class LabelledOptions(QueryOptions):
     ) -> Iterator[OpenedLabels]:
         """Open the workspace for the command `what`, and read the chosen queries: those in files
         before it is opened. Raises InputError and StoreError."""
+        from ragfilter.evaluate import query_sets
+        from ragfilter.stores.labels import visible_labels as seen_by
+
         if self.llm and self.qrels is not None:
             raise InputError(
                 "--with-llm needs a query set of the workspace, and --qrels names a file.",
@@ -129,7 +131,9 @@ class LabelledOptions(QueryOptions):
             labels = labels or self.load(place.collection, bench.labels, llm=self.llm, bare=bare)
             assert labels is not None
             if self.llm:
-                _tell_agreement(bench, place.collection, user)
+                catalogue = bench.collection(place.collection).entries()
+                standing = bench.labels.standing(place.collection)
+                output.tell(query_sets.agreed(seen_by(standing, catalogue, user)).told)
             visible, unknown = visible_labels(labels, backends, user, stored=stored)
             yield OpenedLabels(bench, backends, visible, unknown)
 
@@ -169,17 +173,6 @@ def visible_labels(
             len(lost), len(labels.qrels), lost[0], where.name,
         )  # fmt: skip
     return visible, list(gone)
-
-
-def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
-    """Report how far an LLM's labels agree with people's, for what `user` may see."""
-    from ragfilter.evaluate import query_sets
-    from ragfilter.stores import labels
-
-    catalogue = bench.collection(collection).entries()
-    standing = bench.labels.standing(collection)
-    visible = labels.visible_labels(standing, catalogue, user)
-    output.tell(query_sets.agreed(visible).told)
 
 
 def warn_of(labels: Labels) -> None:

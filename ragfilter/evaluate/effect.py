@@ -12,8 +12,7 @@ If a change leaves fewer hits in a pool than the settings need, a search would l
 would find is not known, so such questions are counted.
 
 Proposed rules are checked in the same way. One that would lose relevant chunks is weakened: it then
-asks only for what most of these questions have. A labelled question that keeps its chunk settles
-the doubt that questions might not name it.
+asks only for what most of these questions have.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.families import (
-    NAME_ALONE,
     Family,
     Proposal,
     as_finding,
@@ -298,7 +296,7 @@ def suggest(
         return Suggested(families, proposals, Evidence())
     proposals = _learned(proposals, labelled, chunks)
     evidence = weigh((replace(each.chunk, rule=each.rule) for each in proposals), labelled)
-    return Suggested(families, _settled(proposals, labelled), evidence)
+    return Suggested(families, proposals, evidence)
 
 
 def weigh(proposed: Iterable[Chunk], labelled: LabelledQuestions) -> Evidence:
@@ -365,21 +363,3 @@ def _learned(
 def _meets(group: tuple[str, ...], question: str) -> bool:
     rule = Rule(contain_one_of=(group,)).text
     return RuleBook([rule]).scan(question).passes(rule)
-
-
-def _settled(proposals: Sequence[Proposal], labelled: LabelledQuestions) -> tuple[Proposal, ...]:
-    """The proposals without the doubt that labelled questions for their chunks settle."""
-    book = RuleBook(each.rule for each in proposals)
-    asked: dict[str, list[str]] = defaultdict(list)
-    for query_id, pool in labelled.pools.items():
-        retrieved = {hit.id for hit in pool.hits} & relevant_of(labelled.qrels.get(query_id, {}))
-        for chunk_id in retrieved:
-            asked[chunk_id].append(pool.query)
-    return tuple(
-        replace(each, doubt="")
-        if each.doubt == NAME_ALONE
-        and (queries := asked.get(each.chunk.id))
-        and all(book.scan(query).passes(each.rule) for query in queries)
-        else each
-        for each in proposals
-    )

@@ -56,10 +56,11 @@ class Labels:
             )
 
 
-def pick(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
+def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
     """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
 
-    Raises InputError for an unknown id.
+    Raises InputError for an unknown id, and if there are labels and none of them is left, or
+    nothing relevant.
     """
     only, leave_out = frozenset(only), frozenset(leave_out)
     unknown = sorted((only | leave_out) - labels.queries.keys())
@@ -72,15 +73,11 @@ def pick(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] =
         for i, text in labels.queries.items()
         if i not in leave_out and (not only or i in only)
     }
-    return Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
-
-
-def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The same as `pick`, but raises InputError if no query with a label is left."""
-    chosen = pick(labels, only=only, leave_out=leave_out)
-    if not chosen.qrels:
+    chosen = Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
+    if labels.qrels and not chosen.qrels:
         raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
-    chosen.check_relevant()
+    if labels.qrels:
+        chosen.check_relevant()
     return chosen
 
 

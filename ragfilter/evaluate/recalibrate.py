@@ -36,15 +36,12 @@ RERANKING = (
 """What tuning sets where it always reranks."""
 
 
-def _way(pool: Pool, distances: Floats) -> Floats:
-    way: Floats = (distances - distances[0]) / max(far_end(pool.distances) - distances[0], 1e-9)
-    return way
-
-
 SAMPLES: Mapping[str, Callable[[Pool, Floats], Floats]] = {
     "cutoff.gap_threshold": lambda _, distances: np.diff(distances),
     "cutoff.distance_offset": lambda _, distances: distances - distances[0],
-    "cutoff.relative_offset": _way,
+    "cutoff.relative_offset": lambda pool, distances: (
+        (distances - distances[0]) / max(far_end(pool.distances) - distances[0], 1e-9)
+    ),
     "quality.score_threshold": lambda pool, distances: np.array(
         [similarity(float(distances[0]), pool.space)]
     ),

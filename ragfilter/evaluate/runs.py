@@ -24,7 +24,7 @@ from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, Variant, variants
 from ragfilter.layers.clearance import viewer, with_clearance
 from ragfilter.layers.origin import origin, profile_name
-from ragfilter.model import Chunk, User
+from ragfilter.model import User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run, Runs
@@ -33,7 +33,6 @@ from ragfilter.text.numbers import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragfilter.stores.labels import LabelBook
     from ragfilter.workbench import Workbench
 
 Seen = Callable[[int, int], bool | None]
@@ -318,35 +317,25 @@ def changed_since(plan: Plan, bench: Workbench) -> list[str]:
     """Describe what has changed since the plan was made: the collection, questions or labels.
     Labels in files are not checked. If the collection cannot be opened, the notes say that nothing
     is known."""
+    notes = []
+    name, qrels, llm = query_sets.untitled(plan.query_set)
     try:
-        version = bench.version_seen(plan.collection, plan.viewer)
+        if bench.version_seen(plan.collection, plan.viewer) != plan.collection_version:
+            notes.append("The collection has changed since then: measure again.")
         catalogue = bench.collection(plan.collection).entries()
-        return _changed(plan, version, catalogue, bench.labels)
     except RagfilterError as error:
         # The measurements can be read without the collection.
         return [f"Changes since then are unknown: {error}"]
-
-
-def _changed(
-    plan: Plan, version: str, catalogue: Mapping[str, Chunk], book: LabelBook
-) -> list[str]:
-    notes = []
-    if version != plan.collection_version:
-        notes.append("The collection has changed since then: measure again.")
-    name, qrels, llm = query_sets.untitled(plan.query_set)
     if qrels:
         return notes
     try:
-        now = measurable(
-            query_sets.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer
-        )
+        labels = query_sets.load(bench.labels, plan.collection, name, llm=llm)
+        if labels_version(measurable(labels, catalogue, plan.viewer)) != plan.labels_version:
+            notes.append("Questions or labels have changed since then: measure again.")
     except InputError as error:
         if not are_files(name, None):
             unknown = "It is not known whether questions or labels have changed since then."
             notes.append(f"{error.message} {unknown}")
-        return notes
-    if labels_version(now) != plan.labels_version:
-        notes.append("Questions or labels have changed since then: measure again.")
     return notes
 
 

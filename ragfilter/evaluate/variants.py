@@ -110,11 +110,9 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     """`variants`, preceded by an unfiltered search for every k among them. If several have one k,
     it searches all files if one of them does."""
     off = {f"{layer}.enabled": False for layer in SWITCHES}
-    patterns = sorted(
-        (v.settings for v in variants), key=lambda each: each.retrieval.source_pattern
-    )
+    every = sorted((v.settings for v in variants), key=lambda s: s.retrieval.source_pattern)
     # The last one counts.
-    by_k = {each.retrieval.k: each for each in reversed(patterns)}
+    by_k = {each.retrieval.k: each for each in reversed(every)}
     plain = (
         Variant(f"{UNFILTERED}, k {k}", "plain", by_k[k].with_values(off), plain=True)
         for k in sorted(by_k)

@@ -78,12 +78,6 @@ class LateInteraction:
             for chunk in self._chunks(texts)
         ]
 
-    def unknown(self, texts: Sequence[str]) -> int:
-        """How many of the texts would have to be encoded. Encodes nothing."""
-        keys = {_content(text) for text in texts}
-        with self._guard:
-            return sum(key not in self._cache for key in keys)
-
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
         keys = [_content(text) for text in texts]
         with self._guard:

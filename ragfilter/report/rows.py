@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv as csv_module
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -255,12 +255,15 @@ class Pairing:
 
 def contrast(a: PoolResult, b: PoolResult) -> tuple[Pairing, ...]:
     """Every chunk kept by a or b: a's in order, then what only b keeps in b's order."""
-    of_a, of_b = _by_id(a), _by_id(b)
-    pairings = [Pairing(i, row.title, row, of_b.get(i)) for i, row in _ordered(of_a)]
+    of_a, of_b = ({row.id: row for row in rows(result)} for result in (a, b))
+    kept_by_a, kept_by_b = (
+        [row for row in kept_first(side.values()) if row.kept] for side in (of_a, of_b)
+    )
+    pairings = [Pairing(row.id, row.title, row, of_b.get(row.id)) for row in kept_by_a]
     pairings += [
-        Pairing(i, row.title, of_a.get(i), row)
-        for i, row in _ordered(of_b)
-        if not _kept(of_a.get(i))
+        Pairing(row.id, row.title, of_a.get(row.id), row)
+        for row in kept_by_b
+        if not _kept(of_a.get(row.id))
     ]
     return tuple(pairings)
 
@@ -270,16 +273,6 @@ def reason(row: ChunkRow | None) -> str:
     if row is None:
         return "not found by this search"
     return f"{row.outcome} by {row.layer}: {row.reason}"
-
-
-def _by_id(result: PoolResult) -> dict[str, ChunkRow]:
-    return {row.id: row for row in rows(result)}
-
-
-def _ordered(rows_of: dict[str, ChunkRow]) -> Iterator[tuple[str, ChunkRow]]:
-    kept = [(row.place, i, row) for i, row in rows_of.items() if row.place is not None]
-    for _, i, row in sorted(kept, key=lambda each: each[0]):
-        yield i, row
 
 
 def _kept(row: ChunkRow | None) -> bool:

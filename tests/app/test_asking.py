@@ -1,5 +1,5 @@
-"""A question on the page: headline, table and panels agree with the library, answers follow every
-change, and the table is filtered by text and rule."""
+"""A question on the page: panels, table, filters and downloads, and answers that follow every
+change."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ CLERIC = {
 DROPPED = "attack-matrix-clerics-ac-7"
 
 
-@pytest.mark.parametrize("name", ["inspect", "rules", "evaluate", "tune", "compare", "collections"])
+@pytest.mark.parametrize("name", ["inspect", "evaluate", "tune"])
 def test_every_page_leads_to_the_next_step(open_page: Callable[..., Any], name: str) -> None:
     page = open_page(CLERIC)
     page.at.switch_page(f"pages/{name}.py")

@@ -137,8 +137,8 @@ def test_no_profile_file_or_link_shows_a_guest_a_secret(
     assert leaked(page.sent) == set()
 
 
-@pytest.mark.parametrize("name", ["inspect", "compare", "rules", "evaluate", "tune", "collections"])
-def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any], name: str) -> None:
+@pytest.mark.parametrize("name", ["inspect", "rules", "evaluate"])
+def test_a_page_says_that_it_shows_everything(open_page: Callable[..., Any], name: str) -> None:
     page = open_page({"profile": "adaptive-gap"})
     for act, said in (
         (lambda: page, set()),

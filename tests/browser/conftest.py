@@ -28,7 +28,7 @@ from playwright.sync_api import (
 from serving import SERVERS, serve
 from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 
-from browser.scripts import AT_REST, HELD, ONE_BY_ONE, STILL, WATCH, WIRE
+from browser.scripts import AT_REST, HELD, ONE_BY_ONE, STILL, WIRE
 
 SHOWN_MS = 240_000
 """How long the page may take to show what is expected, unless a test says otherwise. A failing test
@@ -71,11 +71,6 @@ class Tab:
         while not self.page.evaluate(AT_REST):
             assert time.monotonic() < deadline, "the page does not come to rest"
             self.page.wait_for_timeout(50)
-        return self
-
-    def watch(self) -> Tab:
-        """Remember from now on what `WATCH` says."""
-        self.page.evaluate(WATCH)
         return self
 
     def describe(self) -> str:

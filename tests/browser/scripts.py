@@ -73,15 +73,3 @@ AT_REST = """async () => {
   return quiet()
 }"""
 """Whether the server has answered what the page said last, and the browser has drawn the answer."""
-WATCH = """() => {
-  window.strips = new Set()
-  window.waited = false
-  const look = () => {
-    if (document.querySelector(".st-key-waiting")) window.waited = true
-    const strip = document.querySelector(".rf-strip")?.getBoundingClientRect()
-    if (strip) window.strips.add(`${strip.x} ${strip.y} ${strip.width}`)
-  }
-  new MutationObserver(look).observe(document.body, {subtree: true, childList: true})
-  look()
-}"""
-"""Keeps in `strips` where the strip ever was, and in `waited` whether the page said it searched."""

@@ -12,13 +12,24 @@ import pytest
 from playwright.sync_api import expect
 from pypdf import PageObject, PdfReader
 
-from browser.scripts import WATCH
 from ragfilter.ui.look import theme
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap", "collection": "demo"}
+WATCH = """() => {
+  window.strips = new Set()
+  window.waited = false
+  const look = () => {
+    if (document.querySelector(".st-key-waiting")) window.waited = true
+    const strip = document.querySelector(".rf-strip")?.getBoundingClientRect()
+    if (strip) window.strips.add(`${strip.x} ${strip.y} ${strip.width}`)
+  }
+  new MutationObserver(look).observe(document.body, {subtree: true, childList: true})
+  look()
+}"""
+"""Keeps in `strips` where the strip ever was, and in `waited` whether the page said it searched."""
 OpenTab = Callable[..., Any]
 
 

@@ -1,4 +1,4 @@
-"""Proposals checked against labelled questions: words learned, doubts settled, losses reported."""
+"""Proposals checked against labelled questions: words learned, losses reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ragfilter.evaluate.effect import (
     suggest,
 )
 from ragfilter.model import Chunk, Hit, Pool
-from ragfilter.rules.families import NAME_ALONE
 from ragfilter.settings.schema import Settings
 
 PASSING = Settings().with_values(
@@ -70,20 +69,6 @@ def test_a_rule_learns_the_rarest_word_of_a_question_it_would_lose(
 def test_what_no_rule_can_keep_is_told(question: str) -> None:
     made = suggest(CHUNKS, (), labelled(fighter_5=question))
     assert made.evidence.losses == {"fighter-5": (question,)}
-
-
-def test_a_labelled_question_that_keeps_its_chunk_settles_the_doubt() -> None:
-    beasts = [
-        Chunk(name, f"Armor class {n}, hit points {n}.", name)
-        for n, name in enumerate(("wolf", "crab", "drake"))
-    ]
-    hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(beasts, start=1))
-    asked = {"wolf": "how strong is the wolf", "crab": "what lives in the sea"}
-    pools = {i: Pool(text, "demo", "l2", hits) for i, text in asked.items()}
-    made = suggest(beasts, (), make_labelled(pools, {i: {i: 1} for i in asked}, PASSING))
-    doubts = {p.chunk.id: p.doubt for p in made.proposals}
-    assert doubts == {"wolf": "", "crab": NAME_ALONE, "drake": NAME_ALONE}
-    assert list(made.evidence.losses) == ["crab"]
 
 
 def test_each_proposal_has_its_row_of_the_matrix() -> None:
