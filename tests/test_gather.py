@@ -103,7 +103,7 @@ def test_the_replayed_rounds_equal_the_real_loop(
     assert [hit.id for hit in result.kept] == clean[:k]
 
 
-@pytest.mark.parametrize(("every", "store_calls"), [(3, 2), (10, 4), (100, 6), (1000, 6)])
+@pytest.mark.parametrize(("every", "store_calls"), [(10, 4), (1000, 6)])
 def test_k_is_reached_however_selective_the_rules(
     store: ChromaStore, every: int, store_calls: int
 ) -> None:

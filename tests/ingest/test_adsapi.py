@@ -37,26 +37,6 @@ def test_every_reference_resolves_and_nothing_was_left_out() -> None:
     assert {ref for chunk in CHUNKS.values() for ref in chunk.refs} <= CHUNKS.keys()
 
 
-def test_the_folder_loaded_as_files_gives_the_same_chunks(tmp_path: Path) -> None:
-    folder = Path(adsapi.__file__).parent
-    for name in adsapi.FILES:
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
-    assert {record.chunk.id: record.chunk for record in load(tmp_path)} == CHUNKS
-
-
-def test_references_nest_deeply_and_form_cycles() -> None:
-    assert reached("sd-api:CreateTargets")["common-api:CurrencyCode"] >= 5
-    deep = [i for i in CHUNKS if max(reached(i).values()) >= 4]
-    assert len(deep) >= 50
-    group = CHUNKS["sd-api:ExpressionGroup"]
-    assert "sd-api:TargetingExpression" in group.refs
-    assert "sd-api:ExpressionGroup" in CHUNKS["sd-api:TargetingExpression"].refs
-    for name in ("sd-api:Category", "common-api:Problem", "dsp-api:AudienceRule"):
-        # A schema that contains itself: mentioned in its text, but not a reference to itself.
-        assert name.partition(":")[2] in CHUNKS[name].text.partition("\n")[2]
-        assert name not in CHUNKS[name].refs
-
-
 def test_labels_resolve() -> None:
     queries, qrels = adsapi.queries(), adsapi.qrels()
     assert len(queries) >= 25

@@ -125,23 +125,3 @@ def test_one_more_or_less_is_kept_by_the_change_that_says_so(
     before, after = ({hit.id for hit in each.kept} for each in (made, again))
     assert (set(change.came), set(change.went)) == (after - before, before - after)
     assert by * (len(after) - len(before)) >= 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "by", "change"),
-    [
-        # The limit is 0.1 + 0.4; the next value is 0.510, the last kept one 0.470.
-        ({"gap_threshold": 0.16}, 1, ("distance_offset", 0.41)),
-        ({"gap_threshold": 0.16}, -1, ("distance_offset", 0.369)),
-        # Past the cliff only a larger minimum goes.
-        ({}, 1, ("min_results", 6)),
-        ({"strategy": "fixed"}, -1, ("max_results", 5)),
-    ],
-)
-def test_the_smallest_change_by_hand(
-    settings: dict[str, Any], by: int, change: tuple[str, float]
-) -> None:
-    made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
-    found = change_to_keep(made, by, partial(replay, made.pool))
-    assert found is not None
-    assert (found.path, found.new) == (f"cutoff.{change[0]}", change[1])
