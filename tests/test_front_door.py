@@ -285,11 +285,9 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
     [
         ({}, True),
         ({"cutoff.gap_threshold": 1.0}, False),
-        ({"quality.mode": "when_poor"}, False),
         # the one that is passed is used
         ({"quality.reranker": "none"}, True),
         ({"quality.enabled": False}, False),
-        ({"cutoff.strategy": "fixed"}, False),
     ],
 )
 def test_a_gap_that_no_rerank_scores_have_is_refused(
@@ -409,10 +407,6 @@ def test_a_cross_encoder_has_one_name_whoever_passes_it() -> None:
     [
         (lambda: rf.cut([0.9, 0.8, 0.3]), "fall from 0.9 to 0.8"),
         (lambda: rf.Filter.from_dict({}), "not the values of a saved filter"),
-        (
-            lambda: rf.Filter.from_dict({"init_parameters": {"settings": 3}}),
-            "not the values of a saved filter",
-        ),
         (lambda: rf.Filter(reranker=Scorer(3, [])), "lacks a name"),  # type: ignore[arg-type]
         (lambda: rf.tune({}, {}, folds=1), "folds is 1"),
         pytest.param(
