@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import sqlalchemy as sa
 
@@ -196,25 +195,3 @@ def test_a_hit_without_a_text_is_refused() -> None:
             rf.Filter("full")(QUERY, [doc] * 2, metric="rank")
     with pytest.raises(rf.RagfilterError, match="unknown type SimpleNamespace"):
         rf.Filter("full")(QUERY, [SimpleNamespace(id=1, metadata=object())])
-
-
-def test_rows_of_a_table_may_lack_values() -> None:
-    """`frame.to_dict("records")`, as our own error recommends."""
-    frame = pd.DataFrame(
-        {
-            "text": ["a", "b", "c"],
-            "title": ["A", None, np.nan],
-            "page": [3, np.nan, 1],
-            "clearance": [0, np.nan, 2],
-            "department": [np.nan, None, np.nan],
-            "query_must": [np.nan, '{"contain":"troll"}', None],
-            "day": pd.to_datetime(["2024-01-01", None, None]),
-            "n": pd.array([1, None, 2], dtype="Int64"),
-        }
-    )
-    result = rf.Filter("full")(QUERY, frame.to_dict("records"), user=rf.User(2))
-    assert [(h.id, h.chunk.title, h.chunk.page, h.chunk.clearance) for h in result.hits] == [
-        ("1", "A", 3, 0), ("2", "", None, 0), ("3", "", 1, 2),
-    ]  # fmt: skip
-    assert [h.chunk.metadata["n"] for h in result.hits] == [1, None, 2]
-    assert result.warnings == ()

@@ -138,12 +138,6 @@ def test_other_titles_are_no_family(chunks: list[Chunk]) -> None:
     assert find_families(chunks) == ()
 
 
-def test_a_name_has_a_plural_where_texts_or_questions_have_it() -> None:
-    beasts = block("Wolf", "Crabs", "Drake")
-    assert groups(beasts)[:2] == [[["wolf"]], [["crab", "crabs"]]]
-    assert groups(beasts, "Do wolves howl?")[0] == [["wolf", "wolves"]]
-
-
 def test_spellings_come_from_texts_and_questions() -> None:
     asked = ["to hit AC 6?", "against armour class of 6", "a clear glass 6", "level 6"]
     (name, value) = groups([*CLERICS, *FIGHTERS], *asked)[1]

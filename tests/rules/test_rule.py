@@ -132,38 +132,6 @@ def test_any_text_is_a_rule_or_a_rule_error(text: str) -> None:
         assert parse(rule.text) == rule
 
 
-def test_terms_name_their_places() -> None:
-    rule = parse(
-        '{"contain_one_of": [["a", "b"], ["c"]], "contain": "d", "contain_all_of": ["e"],'
-        '"contain_none_of": ["f"]}'
-    )
-    assert rule.terms == {
-        "contain_one_of[0][0]": "a",
-        "contain_one_of[0][1]": "b",
-        "contain_one_of[1][0]": "c",
-        "contain": "d",
-        "contain_all_of[0]": "e",
-        "contain_none_of[0]": "f",
-    }
-
-
-@pytest.mark.parametrize(
-    ("place", "terms", "text"),
-    [
-        ("contain_one_of[0][1]", (), '{"contain_one_of":[["a"],["c"]],"contain":"d"}'),
-        ("contain_one_of[1][0]", (), '{"contain_one_of":[["a","b"]],"contain":"d"}'),
-        ("contain_one_of[0]", ("x",), '{"contain_one_of":[["x"],["c"]],"contain":"d"}'),
-        ("contain_one_of[0][0]", ("x", "b"), '{"contain_one_of":[["x","b"],["c"]],"contain":"d"}'),
-        ("contain", (), '{"contain_one_of":[["a","b"],["c"]]}'),
-    ],
-)
-def test_a_term_or_group_is_replaced_at_its_place(
-    place: str, terms: tuple[str, ...], text: str
-) -> None:
-    rule = parse('{"contain_one_of": [["a", "b"], ["c"]], "contain": "d"}')
-    assert rule.replaced(place, terms).text == text
-
-
 @given(st.text())
 def test_a_template_is_valid_whatever_the_title(title: str) -> None:
     assert parse(template(title)).contain_one_of

@@ -137,21 +137,6 @@ def test_what_makes_an_answer_no_rule(answer: str, fault: str) -> None:
     assert fault in "; ".join(reading.faults)
 
 
-@pytest.mark.parametrize(
-    ("answer", "doubt"),
-    [
-        (SPREAD, "put them in one group"),
-        (FOREIGN, "what the chunk itself does not contain: no term of group 1: sapper"),
-        ('{"contain_all_of": ["cleric", "7th"]}', "does not contain: missing: 7th"),
-        ('{"contain": "cleric", "match": "substring", "contain_none_of": ["ac"]}', "ac"),
-    ],
-)
-def test_what_makes_a_rule_doubtful(answer: str, doubt: str) -> None:
-    reading = read(answer, CHUNK)
-    assert reading.rule == parse(answer)
-    assert doubt in "; ".join(reading.faults)
-
-
 words = st.sampled_from(["cleric", "ac 6", "", "<", "armor class 6", "troll", "{", '"', "\ud800"])
 lists = st.lists(words, max_size=3)
 objects = st.dictionaries(
