@@ -215,7 +215,6 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ((0.1, math.nan, 0.3), "l2", "1 of 3 scores is not a number"),
         ((0.1, 2.5, 3.0), "cosine", "outside 0 to 2"),
         ((0.1, None, 0.9), "cosine", "The metric is cosine, but 1 of 3 scores is missing"),
-        ((0.1, None, 0.9), None, "1 of 3 scores is missing"),
         ((None, None, None), None, ""),
         ((0.9, 0.5, 0.1), "similarity", ""),
         # inner products of vectors of another length

@@ -146,14 +146,14 @@ def test_what_is_under_way_at_the_end_waits_for_the_next_start(
     bench: Workbench, tmp_path: Path
 ) -> None:
     queue = queue_of(bench)
-    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 640))))
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
     Worker(bench).start()
     until(queue, job, lambda standing: standing.done >= 64)
     bench.close()
     with open_workspace(bench.workspace.path) as again:
         Worker(again).start()
         report = until(queue_of(again), job, lambda at: not at.open).result().report
-    assert report.embedded <= 640 - 64
+    assert report.embedded <= 3200 - 64
 
 
 def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(

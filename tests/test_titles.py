@@ -22,8 +22,6 @@ MATRIX = "I.{}. ATTACK MATRIX FOR {} AND OTHERS - Opponent Armor Class {}"
         ("abcdefghijklmnopqrstuvwxyz", 13, "abcde … vwxyz"),
         ("abcdefghij", 5, "abcd…"),
         ("abcdefghij", 1, "…"),
-        ("abcdefghij", 0, ""),
-        ("", 5, ""),
     ],
 )  # fmt: skip
 def test_a_title_alone_keeps_its_beginning_and_end(title: str, width: int, expected: str) -> None:

@@ -32,9 +32,7 @@ URLS = [
     f"https://user:{IN_A_URL}@{DEAD}",
     f"http://{DEAD}?token={IN_A_URL}",
     f"http://user:12/s3cr@{DEAD}",
-    f"http://user:12?s3cr@{DEAD}",
     f"user:{SECRET}@{DEAD}",
-    f"ftp://user:s3cr@{DEAD}",
     f"http://user:s3cr@{DEAD}9999999",
     f"http://user%3As3cr%40{DEAD}",
     "http://user:s3cr@[::1",
@@ -43,7 +41,6 @@ URLS = [
 DATABASES = [
     f"postgresql://user:{IN_A_URL}@{DEAD}/db",
     f"postgresql://{DEAD}/db?password={IN_A_URL}",
-    f"mysql://user:{IN_A_URL}@{DEAD}/db",
     "postgresql://user:s3cr@host:s3cr/db",
     f"postgresql://user:12/s3cr@{DEAD}/db",
     "postgresql://user:s3cr@[::1/db",

@@ -79,9 +79,7 @@ def test_titles_leave_out_what_a_site_generator_reads(tmp_path: Path) -> None:
         ("---\ntitle: Foo: Bar # draft\n---\n", "Foo: Bar"),
         ('---\ntitle: "A \\"b\\": c"\n---\n', 'A "b": c'),
         ("---\ntitle: >-\n  A folded\n  title\n---\n", "A folded title"),
-        ("---\ntitle: 1.10\n---\n", "1.10"),
         ("---\n# set by hand\ndate created: 2020-01-01\n\ntitle: T\n--- \n", "T"),
-        ("\ufeff---\ntitle: T\n---\n", "T"),
         ("+++\ntitle = 'T: x'\n[extra]\na = 1\n+++\n", "T: x"),
         ("---\ntitle: !!str true\n---\n", "true"),
         ("---\ntitle: true\n---\n", "true"),
@@ -92,7 +90,6 @@ def test_titles_leave_out_what_a_site_generator_reads(tmp_path: Path) -> None:
         ("+++\ntitle = true\n+++\n", "true"),
         ("---\ntitle:\n  en: T\n---\n", "a"),
         ('---\n"layout": page\nnav_order: 3\nseo.title-2: x\nÜbersicht: y\n---\n', "a"),
-        ("---\nlayout: page\n---\n", "a"),
     ],
 )
 def test_front_matter_gives_the_title_and_no_text(tmp_path: Path, front: str, title: str) -> None:

@@ -49,7 +49,6 @@ def test_a_record_with_every_field() -> None:
         (True, None, "true"),
         ([1], None, "[1]"),
         ("٣", None, "٣"),
-        (2**63, None, str(2**63)),
     ],
 )
 def test_clearance_that_cannot_be_read_hides_the_chunk_and_is_told(
@@ -197,11 +196,9 @@ class Vector:
         ("x", Vector()),
         ("embedding", [0.5, 0.25]),
         ("text_embedding", "[0.5, -1.5e-05]"),
-        ("vector", {"dense": [0.5, 1.5], "sparse": {"indices": [1, 9], "values": [0.5, 1.5]}}),
         ("features", list(range(32))),
         ("v", "{" + ",".join(["0.5"] * 384) + "}"),
         ("sparse_values", {"indices": [1, 9], "values": [0.5, 1.5]}),
-        ("embedding", "01" * 192),
         ("embedding", base64.b64encode(np.array(VECTOR)).decode()),
     ],
 )
@@ -224,7 +221,6 @@ def test_a_vector_is_no_metadata(name: str, value: object) -> None:
         ("points", [[0.5, 1.5]] * 40),
         ("box", [0.5, 0.25, 0.125, 0.75]),
         ("vector", "the carrier of a disease"),
-        ("nested", {"values": [1.5, 2.5], "n": 3}),
         ("embedding", []),
     ],
 )

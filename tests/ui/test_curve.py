@@ -67,12 +67,6 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
     }
 
 
-def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
-    found = points(drawn(result(CLIFFS)))
-    assert found["kept"] == ([1, 2, 3, 4, 5], [0.100, 0.300, 0.340, 0.470, 0.510])
-    assert found["dropped by cutoff"] == ([6, 7], [0.660, 0.700])
-
-
 @pytest.mark.parametrize(
     ("distances", "settings", "expected"),
     [
@@ -82,9 +76,6 @@ def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
         (CLIFFS, {"gap_threshold": 0.16},
          {"<b>limit 0.500</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
           "<br>largest step 0.200 after 1 chunk: skipped"}),
-        (FLAT, {"distance_offset": 0.05, "max_results": 30},
-         {"<b>limit 0.550</b><br>kept below", "dropped above",
-          "no cliff: the next is 0.020 farther"}),
         (FLAT, {"strategy": "fixed"},
          {"<b>Max results = 6</b><br>kept before", "dropped after"}),
         (FLAT, {"enabled": False}, {"<b>Unfiltered k = 6</b><br>kept before", "dropped after"}),

@@ -92,16 +92,6 @@ def test_each_line_stands_where_the_plot_draws_it() -> None:
     assert field(relative["path"]).ceiling == relative["low"] + relative["step"] * relative["count"]
 
 
-def test_keys_walk_through_what_the_curve_shows_in_its_order() -> None:
-    given = overlaid(result(CLIFFS))
-    assert given["chunks"][:2] == [
-        [1.0, 0.1, "Chunk 1", True, "", ""],
-        [2.0, 0.3, "Chunk 2", True, "⚑ 2", ", labelled relevant"],
-    ]
-    assert len(given["chunks"]) == len(CLIFFS)
-    assert given["open"] == 1
-
-
 @pytest.mark.slow
 @given(
     gaps=st.lists(st.sampled_from((0.0, 0.01, 0.03, 0.1, 0.12, 0.3)), min_size=3, max_size=60),
