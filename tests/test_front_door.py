@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import ragfilter as rf
 from ragfilter.layers.quality import reranker_key
+from ragfilter.library.scores import examine
 from ragfilter.model import Hit
 from ragfilter.settings.profiles import PROFILES
 
@@ -236,6 +237,32 @@ def test_scores_that_contradict_their_metric_are_told(
     warnings = rf.Filter("adaptive-gap")(QUERY, ["a", "b", "c"], scores, metric=metric).warnings
     assert warning in " ".join(warnings)
     assert bool(warnings) is bool(warning)
+
+
+@pytest.mark.parametrize("profile", ["full", "adaptive-retrieval"])
+@pytest.mark.parametrize("k", [2, 60])
+def test_fused_ranks_are_no_similarities(k: int, profile: str) -> None:
+    """Of two searches that share a third of their hits."""
+    scores = sorted(1 / (k + i) + (1 / (k + 90 - i) if i % 3 == 0 else 0) for i in range(1, 61))
+    flt = rf.Filter(profile)
+    docs = [f"text {i}" for i in range(60)]
+    result = flt(QUERY, docs, scores[::-1], metric="similarity")
+    assert [warning for warning in result.warnings if "pass metric='rank'" in warning]
+    ranked = flt(QUERY, docs, scores[::-1], metric="rank")
+    assert (ranked.warnings, ranked.pool.space) == ((), "rank")
+    assert [hit.id for hit in ranked] == [hit.id for hit in flt(QUERY, docs)]
+    assert len(ranked) == (15 if profile == "full" else 3)
+
+
+@given(st.sampled_from([0.05, 0.3, 0.75]), st.integers(0, 2**32 - 1), st.sampled_from([10, 60]))
+def test_honest_similarities_are_not_doubted(mean: float, seed: int, n: int) -> None:
+    """The nearest of five times as many, in full, and rounded as some stores do."""
+    values = np.random.default_rng(seed).normal(mean, 0.05, 5 * n).clip(-1, 1)
+    nearest = np.sort(values)[::-1][:n]
+    for scores in (nearest, nearest.astype(np.float32), nearest.round(2)):
+        assert [
+            said for said in examine(scores.tolist(), "similarity") if "equal" not in said
+        ] == []
 
 
 @given(
