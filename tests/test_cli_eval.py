@@ -213,14 +213,6 @@ def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
     }
 
 
-def test_with_and_without_the_judge(bench: Any, serve: Serve, cli: Cli) -> None:
-    bench(llm(serve))
-    shown = cli(f"eval -p llm-filter {FOUR} --against unfiltered")
-    assert "llm-filter against A: unfiltered, F1: 2 better, 0 worse" in shown
-    assert re.search(r"\(paired permutation test\)\n  \+0\.\d+  \S", shown)
-    assert re.search(r"^unfiltered, k 4 +0\.625 +1\.000", shown, re.MULTILINE)
-
-
 def test_without_labels_there_is_the_rest(bench: Any, cli: Cli) -> None:
     bench()
     bare = Cli(cli.capsys, cli.where[:4])
@@ -238,9 +230,7 @@ def test_without_labels_there_is_the_rest(bench: Any, cli: Cli) -> None:
     [
         ("first 0; first 1", 0, [], ""),
         ("first 0; first x", 0, ["x"], "1 of 2 labelled ids is not in the collection"),
-        ("first 0; first x; first y", 0, ["x", "y"], "2 of 3 labelled ids are not in"),
         ("first x", 2, [], "None of the labelled ids, such as 'x', is in the collection"),
-        ("first 0; second x", 0, ["x"], "such as 'second': none of their relevant chunks is in"),
         ("second 10 0; second x", 2, [], "None of the chunks labelled as relevant is in"),
     ],
 )
@@ -317,28 +307,15 @@ def test_stopped_it_prints_what_is_finished(
         assert "means over 1 query; stopped after 1 of 2" in out
 
 
-def test_stopped_at_once_it_has_nothing_to_print(bench: Any, cli: Cli) -> None:
-    bench()
-    pattern = "--set retrieval.source_pattern=nowhere"
-    assert cli(f"eval -p adaptive-gap --against adaptive-gap --json {pattern}", code=2) == ""
-    warning, refusal = cli.err.splitlines()
-    assert "too few for reliable" in warning
-    assert refusal.startswith("ragfilter: ")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("--prompts all", "The judge is on and needs an LLM, and none is configured."),
-        ("-p llm-filter -p full", "The judge is on and needs an LLM"),
         ("--prompts default,srict", "judge.prompt = 'srict' (from --prompts) is not allowed."),
-        ("-p best", "There is no profile 'best'."),
         ("--against best", "There is no profile 'best'."),
         ("--save x --against full", "--against has no effect beside --save."),
         ("--save x --limit 2", "--limit has no effect beside --save."),
-        ("--only zz --against full", "There is no query 'zz'."),
         ("--prompts all BARE", "The qrels are missing."),
-        ("BARE", "The qrels are missing."),
         ("--against full NONE --queries /nowhere", "/nowhere cannot be read"),
         ("NONE", "Missing option '--queries'"),
     ],

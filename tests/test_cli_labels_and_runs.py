@@ -81,16 +81,6 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
 
 
-def test_a_set_without_labels_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
-    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
-        bench.labels.remember("small", "who rows at night?")
-    cli(f"labels export {tmp_path} --set-name asked")
-    assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
-    assert (tmp_path / "qrels.tsv").read_text("utf-8") == "query-id\tcorpus-id\tscore\n"
-    files = f"--queries {tmp_path / 'queries.jsonl'} --qrels {tmp_path / 'qrels.tsv'}"
-    assert "with 1 query, 0 labels" in cli(f"labels import {files} --set-name again")
-
-
 def test_another_set_of_the_same_name_is_replaced_only_if_told_to(cli: Cli, tmp_path: Path) -> None:
     asked = write(tmp_path / "own.txt", "who bakes?")
     for _ in range(2):
@@ -156,23 +146,6 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
         assert "LLM and people agree on 1 of 2" in cli.err
         assert (mixed["with_llm"], people["with_llm"]) == (True, False)
     assert "needs a query set" in cli.refused(f"{own} --with-llm --qrels {llm}")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("bakery.csv", "question,id\nwho bakes?,b1\nwho rows?,", "with 2 queries, 0 labels"),
-        ("lines.txt", "who bakes?\n\nwho rows?", "with 2 queries, 0 labels"),
-        ("bad.csv", "name\nx", "has no column with questions"),
-        ("bad.csv", "id,text\na,one\na,two", "line 3: the id 'a' appears twice"),
-        ("bad.csv", "text", "contains no questions"),
-    ],
-)
-def test_questions_come_from_csv_and_lines_too(
-    cli: Cli, tmp_path: Path, name: str, content: str, said: str
-) -> None:
-    command = f"labels import --queries {write(tmp_path / name, content)}"
-    assert said in (cli.refused(command) if name == "bad.csv" else cli(command))
 
 
 def test_an_llm_proposes_labels_after_its_cost_is_said(

@@ -74,26 +74,6 @@ def test_drafts_are_printed_where_no_file_is_named(run: Run, llm: Llm, snapshot:
     assert document == snapshot
 
 
-def test_chunks_without_a_draft_are_named_with_the_reason(
-    run: Run, llm: Llm, tmp_path: Path, snapshot: Any
-) -> None:
-    llm(says(GOOD, "no", "no", '{"contains": "x"}'))
-    printed = run(*MATRICES, "--out", str(tmp_path / "my drafts.jsonl"))
-    assert MARKED.sub("N s.", printed).replace(str(tmp_path), "") == snapshot
-
-
-def test_the_cost_where_prices_are_set(run: Run, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
-    llm(says(GOOD))
-    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "1000")
-    monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "2000")
-    # 21 tokens at 0.001 and 9 at 0.002 each.
-    assert "9 answer tokens, cost 0.0390, " in run(*MATRICES)
-    assert run.json(*MATRICES)["cost"] == pytest.approx(0.039)
-    monkeypatch.setenv("RAGFILTER_CURRENCY", "EUR")
-    assert ", cost 0.0390 EUR, " in run(*MATRICES)
-    assert run.json(*MATRICES)["currency"] == "EUR"
-
-
 def test_a_second_run_goes_on_and_tries_failures_again(run: Run, llm: Llm, tmp_path: Path) -> None:
     out = tmp_path / "drafts.jsonl"
     server = llm(says(GOOD, "no", "no", GOOD))
@@ -111,7 +91,6 @@ def test_a_second_run_goes_on_and_tries_failures_again(run: Run, llm: Llm, tmp_p
     assert server.asked == []
 
 
-DRAFT_6 = b'{"collection": "small", "id": "cleric-6", "query_must": {"contain_one_of": [["ac"]]}}'
 OF_OTHER = b'{"collection": "other", "id": "x", "query_must": null}'
 
 
@@ -275,17 +254,11 @@ def test_a_file_that_can_no_longer_be_written_loses_nothing(
 @pytest.mark.parametrize(
     ("args", "word"),
     [
-        ([], "--llm"),
         (["--llm"], "make local-llm"),
         (["--families", "--llm"], "beside --families"),
         (["--families", "--where", "colour=red"], "fields are type, source"),
-        (["--families", "--where", "type"], "is not a condition"),
-        (["--families", "--where", "rule=maybe"], "any, none"),
         (["--families", "--where", "state=draft"], "invalid, warning, none, note"),
-        (["--families", "--where", "text= "], "names no words"),
-        (["--families", "--limit", "0"], "--limit"),
         (["--llm", "--out", "/dev/null/drafts.jsonl"], "/dev/null/drafts.jsonl"),
-        (["--families", "-c", "empty"], "'empty' is empty"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -13,7 +13,6 @@ import pytest
 from commands import Cli, write
 
 from ragfilter.cli import main
-from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings.config import load
 
 # Each fits models on every fold.
@@ -125,16 +124,6 @@ def test_what_was_learned_is_applied_from_its_file(cli: Cli, tmp_path: Path) -> 
     assert "it belongs to calibrated" in cli.err
 
 
-def test_tokens_at_a_recall(measured: Cli) -> None:
-    lines = measured("tune --no-rerank --measure tokens@0.6").splitlines()
-    assert any(re.match(r"Tuned settings beat|.*shown to beat|The recall of 0.6", x) for x in lines)
-    rows = [re.split(r"  +", line) for line in lines]
-    rows = [row for row in rows if len(row) == 8 and row[0]]
-    assert len(rows) == len(STRATEGIES) + 4
-    # name, tokens, interval, precision, recall …
-    assert all(("(under 0.6)" in row[4]) == (float(row[4].split()[0]) < 0.6) for row in rows)
-
-
 def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     measured: Cli, cli: Cli, tmp_path: Path
 ) -> None:
@@ -171,43 +160,16 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli
         assert "gone.jsonl" in cli.refused(f"{command} --queries gone.jsonl --qrels gone.tsv")
 
 
-def test_figures_on_labels_that_tuning_saw_say_so_in_json(
-    tuned: tuple[Any, Path], measured: Cli
-) -> None:
-    for command in ("eval", "gate --min f1=0", "eval --vary cutoff.max_results=5"):
-        (note, *_) = measured.json(command, "--config", str(tuned[1]))["notes"]
-        assert "these same labels" in note
-        assert measured.json(command)["notes"] == []
-
-
-def test_tune_for_people_warns_of_few_labels(measured: Cli) -> None:
-    out = measured("tune")
-    for part in ("Best fixed k (", "relative, alone", "95% interval", "beat the best fixed k"):
-        assert part in out
-    assert "Only 16 questions have a chunk labelled relevant" in measured.err
-    plain = "as in a plain search"
-    assert plain not in out
-    assert plain in measured("tune --no-rerank --strategy fixed")
-
-
 @pytest.mark.parametrize(
     ("command", "word"),
     [
         ("tune --measure f9", "no measure 'f9'"),
-        ("tune --profile llm-filter", "The judge is on"),
-        ("tune --only cat-q1", "at least two labelled queries"),
         ("tune --strategy best", "cutoff.strategy"),
         ("tune --out /nowhere/at/all.toml --no-rerank", "cannot be written"),
         ("eval --vary cutoff.max_results=1 --vary cutoff.max_results=1", "--vary takes one or two"),
-        ("eval --vary cutoff.max_results=many", "cutoff.max_results = 'many' (from --vary)"),
-        ("eval --vary cutoff.nothing=1", "cutoff.nothing"),
         ("gate", "nothing to check"),
-        ("gate --min beauty=1", "not a limit on a figure"),
         ("gate --max-drop recall=0.1", "The baseline is missing"),
-        ("gate --update-baseline", "The baseline is missing"),
-        ("gate --max-drop kept=1 --baseline FILE", "one of: precision, recall, f1"),
         ("gate --baseline FILE", "is not a baseline file"),
-        ("gate --baseline gone.json", "cannot be read"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(
@@ -233,20 +195,6 @@ def test_a_gate_holds_or_names_figure_and_queries(measured: Cli) -> None:
     # One of four at most.
     assert "bread-q0: recall 0.250 < 0.900" in out
     assert "moon-q0" not in out
-
-
-def test_a_gate_names_a_question_without_an_id_by_its_words(
-    measured: Cli, cli: Cli, place: Path, tmp_path: Path
-) -> None:
-    asked = (place / "queries.jsonl").read_text().splitlines()
-    texts = [json.loads(line)["text"] for line in asked]
-    # Labels belong to the text, so other questions with the same text have them too.
-    measured("labels import --set-name named")
-    cli("labels import --set-name bare --queries", write(tmp_path / "asked.txt", *texts))
-    junit = tmp_path / "gate.xml"
-    out = cli(f"gate --queries bare {FIXED}1 --min recall=0.9 --junit {junit}", code=1)
-    assert any(f"{text}: recall 0.250 < 0.900" in out for text in texts)
-    assert "q-" not in out + junit.read_text(encoding="utf-8").replace("bread-q", "")
 
 
 def test_a_gate_holds_the_filter_to_its_baseline(measured: Cli, tmp_path: Path) -> None:

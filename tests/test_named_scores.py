@@ -69,7 +69,6 @@ def test_the_cutoff_cuts_by_the_score_that_is_named(
     [
         # Only words found b, at their first place.
         ("dense=0.25", "ab", "dense 0.300 > 0.250"),
-        ("dense=0.25 lexical=1", "ab", "dense 0.300 > 0.250"),
         ("dense=0.25, lexical=2", "acb", "dense 0.900 > 0.250"),
         ("lexical=1", "bd", "lexical 3.000 > 1.000"),
         ("mine=0.1", "acbd", ""),
@@ -96,11 +95,6 @@ def test_a_score_that_no_hit_has_is_told() -> None:
     (warning,) = result.warnings
     assert "no hit has a score named mine" in result.trace("cutoff").detail.cut.reason  # type: ignore[union-attr]
     assert warning.endswith("compares the distance. Named scores here: dense, lexical.")
-
-
-def test_one_dense_score_is_no_list_of_equal_ones() -> None:
-    scores = {"dense": [0.2, None, None, None], "lexical": columns("lexical")["lexical"]}
-    assert filtered()(QUERY, hits(), scores, metric=METRIC).warnings == ()
 
 
 def test_distances_tuned_on_one_score_are_refused_for_another() -> None:
@@ -164,13 +158,6 @@ def test_a_hidden_hit_changes_no_rank() -> None:
     assert [(h.id, h.scores) for h in found] == [(h.id, h.scores) for h in seen]
 
 
-def test_a_sweep_keeps_what_a_replay_keeps() -> None:
-    flt = filtered("lexical", max_results=2)
-    result = flt(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
-    ((swept, _),) = kept(result.pool, plan([flt.settings]))
-    assert swept == result.kept
-
-
 def test_langchains_fused_documents_are_cut_by_the_dense_distance() -> None:
     docs = [
         langchain.Document(f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED
@@ -223,10 +210,3 @@ def test_haystacks_joined_documents_are_cut_also_after_the_pipeline_was_saved() 
     joined = DocumentJoiner("reciprocal_rank_fusion").run([found(near), found(LEXICAL)])
     given = {"filter": {"query": QUERY, **joined}}
     assert {doc.id for doc in pipeline.run(given)["filter"]["documents"]} == {"a", "c"}
-
-
-def test_dense_scores_that_are_no_numbers_leave_the_order() -> None:
-    scores = {"dense": [float("nan")] * 4}
-    result = filtered("", max_results=2)(QUERY, hits()[:4], scores, metric={"dense": "cosine"})
-    assert len(result) == 2
-    assert result.trace("cutoff").note.endswith("the store gives no scores to find a cliff in")

@@ -25,7 +25,6 @@ from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
 from ragfilter.publish import drawing, reports
 from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer
-from ragfilter.report.rows import contrast, reason
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
@@ -201,24 +200,12 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     assert '<td class="n">–</td><td>title 6</td>' in page
 
 
-def test_two_results_are_told_apart() -> None:
-    made = contrast(result(PLAIN), result(GAP))
-    assert [(each.id, each.keeper) for each in made] == [
-        ("c1", "both"), ("c2", "both"), ("c3", "both"), ("c5", "a"), ("c6", "a"),
-    ]  # fmt: skip
-    assert reason(made[3].b).startswith("dropped by cutoff: ")
-    turned = contrast(result(GAP), result(PLAIN))
-    assert [each.id for each in turned if each.keeper == "b"] == ["c5", "c6"]
-
-
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        ({}, "--queries mine"),
         ({"query_set": "mine, with LLM labels"}, "--queries mine --with-llm"),
         ({"query_set": "q.jsonl, labels of my q.tsv"}, "--queries q.jsonl --qrels 'my q.tsv'"),
         ({"viewer": UNRESTRICTED}, "--save 'run 7'"),
-        ({"viewer": User(2)}, "--save 'run 7' --level 2"),
         ({"viewer": User(2, ("referee", "a b"))},
          "--save 'run 7' --level 2 --department 'a b' --department referee"),
     ],
@@ -231,21 +218,6 @@ def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words:
         query = Tags(reports.of_query(result(own, user), "adaptive-gap", ORIGIN))
         options = words.removeprefix("--save 'run 7'")
         assert f"ragfilter.toml{options} " in f"{query.text} "
-
-
-@pytest.mark.parametrize(
-    ("page", "labels", "command"),
-    [("run", True, ""), ("runs", True, "ragfilter eval"), ("query", False, ""),
-     ("two", False, "ragfilter query")],
-)  # fmt: skip
-def test_sides_name_their_commands_and_figures_their_labels(
-    page: str, labels: bool, command: str
-) -> None:
-    text = Tags(pages()[page]).text
-    assert ("labels version l1" in text) == labels
-    for file in ("a.toml", "b.toml") if command else ():
-        assert f"({file})" in text
-        assert re.search(rf"{command} [^|]*--config {file}", text)
 
 
 def test_the_drawings_stand_inside_their_frames() -> None:
@@ -315,7 +287,6 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
         ({}, ""),
         ({"viewer": User(2)}, "The two sides were measured as different users"),
         ({"labels_version": "l2"}, "measured with different questions or labels"),
-        ({"collection_version": "v2"}, "The collection changed between the two runs"),
         ({"collection": "others"}, "A measured the collection rules, B others."),
     ],
 )
@@ -324,16 +295,3 @@ def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said:
     text = Tags(reports.of_runs(compared(run_of(2), run_of(2, **other)), called)).text
     assert said in text
     assert bool(said) == bool(re.search("different|between the two|B others", text))
-
-
-def test_nothing_lost_speaks_of_all_that_was_found() -> None:
-    run = MeasuredRun(run_of(1), tuple(records_of("q1", 3, lost=0)))
-    text = Tags(reports.of_run(run)).text
-    assert "No question loses a relevant chunk that the search found." in text
-
-
-def test_a_query_without_a_hit_is_shown_answer() -> None:
-    empty = replay(Pool("Who?", "rules", "l2", ()), GAP, PUBLIC)
-    text = Tags(reports.of_query(empty, "adaptive-gap", ORIGIN)).text
-    assert "Nothing is kept." in text
-    assert "Nothing was dropped." in text

@@ -42,7 +42,6 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> PoolResult:
         # threshold of 0.150; the fallback then ends at 0.5. 26 tokens a chunk, with its number and
         # its title, make a context budget of 129.
         ("c5", {}),
-        # Without any cliff the offset decides, up to 0.1 + 0.3.
         ("c4", {"cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.3}),
     ],
     ids=["c6", "c7", "c5", "c4"],
@@ -129,15 +128,6 @@ def test_what_one_setting_cannot_bring_back_two_can() -> None:
     assert (pair.came, pair.went) == (("c6",), ())
     settings = made.settings.with_values(pair.values)
     assert "c7" in [hit.id for hit in replay(made.pool, settings).kept]
-
-
-def test_what_three_limits_keep_out_is_said() -> None:
-    rule = '{"contain": "owl"}'
-    far = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2"), 0.2, 2), Hit(Chunk("c3", rule=rule), 0.9, 3))
-    limits = {"query_must.enabled": True, "cutoff.max_results": 2, "retrieval.k": 2}
-    made = replay(Pool("a question", "demo", "l2", far), Settings().with_values(limits))
-    assert changes(made, "c3") == ()
-    assert stays(made, "c3").startswith("More than two limits keep it out. First query_must: ")
 
 
 def test_clearance_is_never_among_the_changes() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragfilter.evaluate.effect import make_labelled
-from ragfilter.evaluate.rule_matrix import build_matrix, build_parts, document
+from ragfilter.evaluate.rule_matrix import build_matrix, build_parts
 from ragfilter.layers import base, cutoff
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.rules.match import rule_book
@@ -149,7 +149,6 @@ def test_groups_and_terms_have_rows_of_their_own() -> None:
     assert next(iter(rows)) == "contain_one_of[1]"
 
 
-CLERIC = '{"contain_one_of":[["cleric"]]}'
 NOT_UNDEAD = '{"contain_one_of":[["cleric"]],"contain_none_of":["undead"]}'
 
 
@@ -159,16 +158,6 @@ def deep(rule: str, *places: int) -> tuple[dict[str, Pool], list[Chunk]]:
     hits = tuple(Hit(chunk, 0.3 + 0.01 * i, i + 1) for i, chunk in enumerate(chunks))
     asked = Pool("cleric against armor class 6", "demo", "l2", hits)
     return {"q": asked}, [chunk for chunk in chunks if chunk.rule]
-
-
-def test_a_pin_from_far_down_counts() -> None:
-    pools, ruled = deep(CLERIC, 60)
-    full = load(profile="full", environ={}).settings
-    (row,) = build_matrix(pools, {"q": {"c60": 1}}, ruled, full).rules
-    assert (row.queries, row.passes, row.fires) == (1, 1, "never")
-    # c60 and c6 are kept; without the rule only c6.
-    assert row.delta_f1 == pytest.approx(-2 / 3)
-    assert row.delta_recall == -1
 
 
 @pytest.mark.parametrize("places", [(60,), (60, 70)])
@@ -192,12 +181,6 @@ def test_a_part_whose_removal_pins_counts() -> None:
     assert (moon.queries, moon.blocks, moon.overlap, moon.conflicts) == (1, 1, 0, (("q", "c60"),))
     assert moon.delta_recall == 1
     assert cleric.queries == 0
-
-
-def test_the_document_is_plain() -> None:
-    made = document(build_matrix(POOLS, QRELS, CHUNKS, FIRST_2))
-    assert json.loads(json.dumps(made, allow_nan=False))["rules"][0]["chunk_ids"] == ["t"]
-    assert made["rules"][0]["fires"] == "sometimes"
 
 
 WORDS = ("owl", "troll", "cave 2", "boat")

@@ -13,7 +13,6 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
 from ragfilter.evaluate.wording import notes
-from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.calibrated import SCORED
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
@@ -120,16 +119,6 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     made = tune(POOLS, QRELS, clicked, rerank=False)
     assert (made.seen, made.before.f1) == (True, 1)
     assert made.tuned.settings not in (best, clicked)
-
-
-def test_a_figure_from_the_map_is_forgotten_once_it_is_moved_away() -> None:
-    """Nobody's labels chose the strategy; tuning does."""
-    for values_only in (True, False):
-        given = POOLS.values(), Provenance("v1"), ["cutoff.gap_threshold"]
-        made = recorded(PLAIN, *given, values_only=values_only)
-        assert seen_labels(made) is not None
-        moved = made.with_values({"cutoff.gap_threshold": 0.77})
-        assert (seen_labels(moved) is None) is values_only
 
 
 @pytest.mark.parametrize(

@@ -212,16 +212,6 @@ def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
     assert f"{len(ready.left_out)} did not fit into the prompt" in step.note
 
 
-def test_what_was_shortened_is_said_to_be(snapshot: SnapshotAssertion) -> None:
-    hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)), bare("short"))
-    ready = call.prompt("why?", hits, Settings().judge, "l2")
-    assert ready.left_out == ()
-    assert ready.shortened == tuple(f"c{n}" for n in range(20))
-    judgement = Judgement(ready.asked, verdicts(c1="KEEP", short="KEEP"), prompt_key=ready.key)
-    step = judge(hits, judgement)
-    assert [step.note, *(reason(step, each) for each in ("c1", "c2", "short"))] == snapshot
-
-
 # -- fallback --------------------------------------------------------------------------------------
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from stores import OneVector
 
 import ragfilter as rf
-from ragfilter.answer.context import pack, sent, without
+from ragfilter.answer.context import sent, without
 from ragfilter.answer.extractive import extract
 from ragfilter.engine.complete import join_pools
 from ragfilter.engine.replay import replay
 from ragfilter.layers.prune import pieces
-from ragfilter.model import Chunk, Hit, Pool, PoolResult, Pruning
+from ragfilter.model import Chunk, Hit, Pool, Pruning
 from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import PrunePassage
 from ragfilter.settings.schema import Settings
@@ -155,9 +155,3 @@ def test_the_bundled_pruner_counts_vectors_words_and_neighbours() -> None:
     assert values[1] > 0.4  # beside the best
     assert values[2] == pytest.approx(0.6)  # has both of the question's words
     assert all(0 <= value <= 1 for value in values)
-
-
-def test_a_result_that_is_not_pruned_packs_as_before() -> None:
-    pool = Pool("q", "c", "l2", (Hit(Chunk("c1", PROSE), 0.1, 1),))
-    off: PoolResult = replay(pool, ON.with_values({"prune.enabled": False}))
-    assert PROSE.strip() in pack(off.kept, off.settings).text
