@@ -6,10 +6,8 @@ The collection and the embedder are fakes, so that no model is loaded.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,16 +149,13 @@ instructions = "KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD, in my words."
 """
 
 
-@pytest.mark.parametrize("named", [False, True])
 def test_a_prompt_of_ones_own_is_measured(
-    bench: Any, serve: Serve, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+    bench: Any, serve: Serve, cli: Cli, tmp_path: Path
 ) -> None:
-    folder = tmp_path / ("elsewhere" if named else "prompts")
+    folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "mine.toml").write_text(OWN, encoding="utf-8")
     (folder / "bad.toml").write_text("version = 1", encoding="utf-8")
-    if named:
-        monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(folder))
     server = serve(labelled)
     bench(OpenAIChat(model="tiny", base_url=server.url))
     command = f"eval {PATIENT} --only first --prompts"
@@ -213,18 +208,6 @@ def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
     }
 
 
-def test_without_labels_there_is_the_rest(bench: Any, cli: Cli) -> None:
-    bench()
-    bare = Cli(cli.capsys, cli.where[:4])
-    made = bare.json("eval -p full --against adaptive-gap --set retrieval.k=4")
-    assert {row["id"] for row in made["per_query"]} == set(TEXTS)
-    plain, *_ = rows(made).values()
-    assert (plain["precision"], plain["noise_reduction"]) == (None, None)
-    assert plain["chunks"]["mean"] == 4
-    assert "means over 0 queries" in bare("eval --against full --except first --only first")
-
-
-@pytest.mark.parametrize("more", ["", "--against full"])
 @pytest.mark.parametrize(
     ("labels", "code", "unknown", "words"),
     [
@@ -235,12 +218,12 @@ def test_without_labels_there_is_the_rest(bench: Any, cli: Cli) -> None:
     ],
 )
 def test_labels_that_name_unknown_chunks_are_told(
-    more: str, labels: str, code: int, unknown: list[str], words: str, bench: Any, cli: Cli
+    labels: str, code: int, unknown: list[str], words: str, bench: Any, cli: Cli
 ) -> None:
     bench()
     lines = (line.split() for line in labels.split("; "))
     write(Path(cli.where[5]), *("\t".join([*line, "1"][:3]) for line in lines))
-    out = cli(f"eval -p adaptive-gap --json {more}", code=code)
+    out = cli("eval -p adaptive-gap --json", code=code)
     assert words in cli.err
     assert ("Only 1 question has a chunk labelled relevant" in cli.err) == (code == 0)
     assert (json.loads(out)["unknown_labels"] if out else []) == unknown
@@ -250,11 +233,6 @@ def test_labels_that_name_unknown_chunks_are_told(
 
 def ctrl_c() -> None:
     raise KeyboardInterrupt
-
-
-def sigterm() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(5)
 
 
 def store_lost() -> None:
@@ -290,21 +268,16 @@ class Losing(Line):
         return super().nearest(*args, **kwargs)
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-@pytest.mark.parametrize("end", [ctrl_c, sigterm, None], ids=["Ctrl+C", "SIGTERM", "store"])
+@pytest.mark.parametrize("end", [ctrl_c, None], ids=["Ctrl+C", "store"])
 def test_stopped_it_prints_what_is_finished(
-    bench: Any, cli: Cli, end: Callable[[], None] | None, as_json: bool
+    bench: Any, cli: Cli, end: Callable[[], None] | None
 ) -> None:
     bench(Stopping(end or list), Line() if end else Losing())
-    more = "--json" if as_json else ""
-    out = cli(f"eval --prompts default,strict {more}", code=130 if end else 2)
+    out = cli("eval --prompts default,strict --json", code=130 if end else 2)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     assert cli.err.endswith("Stopped.\n" if end else "ragfilter: The store is gone. Start it.\n")
-    if as_json:
-        made = json.loads(out)
-        assert (made["complete"], len(made["per_query"])) == (False, 4)
-    else:
-        assert "means over 1 query; stopped after 1 of 2" in out
+    made = json.loads(out)
+    assert (made["complete"], len(made["per_query"])) == (False, 4)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from commands import write
-from faults import says
-from rule_runs import ALL, GOOD, OTHER, SPREAD, SUGGEST, Llm, Run, lines
+from rule_runs import ALL, GOOD, OTHER, SPREAD, Run
 from rule_runs import llm as llm
 from rule_runs import run as run
 from rule_runs import small as small
@@ -92,13 +91,6 @@ def test_export_and_import_again(run: Run, tmp_path: Path, snapshot: Any) -> Non
     run.store({"troll": None})
     assert run("import", str(out)).startswith("small: 1 rule saved, 1 unchanged")
     assert run.rule("troll") == OTHER
-
-
-def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> None:
-    run.store({"secret": GOOD})
-    for args, is_exported in ((ALL, True), ((), False), (("--level", "4"), True)):
-        assert ("secret" in run("export", *args)) is is_exported
-        assert run.err == ""
 
 
 def test_an_import_touches_nothing_that_the_user_may_not_see(run: Run, tmp_path: Path) -> None:
@@ -228,20 +220,6 @@ def test_a_dry_run_saves_nothing(run: Run, tmp_path: Path, snapshot: Any) -> Non
     assert [c["kind"] for c in imported["would_save"]] == ["removed", "new", "changed"]
     assert run.rule("cleric-6") == GOOD
     assert run.json("history") == []
-
-
-def test_a_draft_with_doubts_gives_way_to_a_later_line(run: Run, llm: Llm, tmp_path: Path) -> None:
-    llm(says(SPREAD, SPREAD, GOOD))
-    out = tmp_path / "drafts.jsonl"
-    printed = run(*SUGGEST, "--where", "id=cleric-7", "--out", str(out))
-    assert "1 with doubts" in printed
-    assert "held back until the remarks are removed.\n" in printed
-    draft = lines(out)[0]
-    assert "put them in one group" in draft["remarks"][0]
-    with out.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(draft | {"query_must": json.loads(GOOD), "remarks": []}) + "\n")
-    assert run("import", str(out)).startswith("small: 1 rule saved, 0 unchanged")
-    assert run.rule("cleric-7") == GOOD
 
 
 def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(

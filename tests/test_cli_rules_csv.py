@@ -99,12 +99,6 @@ def test_a_file_without_a_header_is_refused_whole(run: Run, tmp_path: Path, text
     assert run.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("row", ['cleric-6,,"a"b', 'troll,,"{'])
-def test_a_file_with_wrong_quotes_is_refused_whole(run: Run, tmp_path: Path, row: str) -> None:
-    imported(run, tmp_path / "rules.csv", f"{HEAD}\nboat,,null\n{row}\n", code=2)
-    assert "line 3: " in run.err
-
-
 @pytest.mark.parametrize("header", [b"sep=;\r\nID;Title;", b'\r\nID;"Title, or name, if any";'])
 def test_the_forms_in_which_spreadsheets_write_a_header(
     run: Run, tmp_path: Path, header: bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,28 +47,6 @@ def test_where_selects(run: Run, where: str, ids: list[str]) -> None:
     run.store(UNREAD)
     args = (part for text in where.split() for part in ("--where", text.replace(",", " ")))
     assert [row["id"] for row in run.json("list", *args)["rows"]] == ids
-
-
-def changed(run: Run) -> list[str]:
-    return [row["id"] for row in run.json("list", "--where", "state=changed")["rows"]]
-
-
-def test_changed_since_the_last_export(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = {"id": "troll", "query_must": {"contain": "troll"}}
-    run("import", write(tmp_path / "rules.jsonl", line), "--yes")
-    assert changed(run) == ["troll"]
-    run("export", "--out", str(tmp_path / "out.jsonl"), "--level", "4")
-    assert changed(run) == []
-    run("undo")
-    with monkeypatch.context() as patch:
-        # What only a terminal showed is no file.
-        patch.setattr(sys.stdout, "isatty", lambda: True)
-        run("export", "--level", "4")
-    assert changed(run) == ["troll"]
-    run("export", "--level", "4")
-    assert changed(run) == []
 
 
 # -- test ------------------------------------------------------------------------------------------

@@ -210,3 +210,10 @@ def test_haystacks_joined_documents_are_cut_also_after_the_pipeline_was_saved() 
     joined = DocumentJoiner("reciprocal_rank_fusion").run([found(near), found(LEXICAL)])
     given = {"filter": {"query": QUERY, **joined}}
     assert {doc.id for doc in pipeline.run(given)["filter"]["documents"]} == {"a", "c"}
+
+
+def test_dense_scores_that_are_no_numbers_leave_the_order() -> None:
+    scores = {"dense": [float("nan")] * 4}
+    result = filtered("", max_results=2)(QUERY, hits()[:4], scores, metric={"dense": "cosine"})
+    assert len(result) == 2
+    assert result.trace("cutoff").note.endswith("the store gives no scores to find a cliff in")

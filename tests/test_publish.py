@@ -21,7 +21,6 @@ from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
-from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
 from ragfilter.publish import drawing, reports
 from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer
@@ -193,11 +192,6 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     made = shown_answer("with the filter", answer, pack(result(GAP).kept, GAP))
     page = reports.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=[made])
     assert "The context may not hold the answer: it is far." in Tags(page).text
-    # A chunk without a rank gets a dash.
-    open_ = result(settings("adaptive-gap"), UNRESTRICTED)
-    brought = tuple(replace(hit, rank=0) if hit.id == "c6" else hit for hit in open_.hits)
-    page = reports.of_query(replace(open_, hits=brought), "adaptive-gap", ORIGIN)
-    assert '<td class="n">–</td><td>title 6</td>' in page
 
 
 @pytest.mark.parametrize(
@@ -238,28 +232,6 @@ def test_the_drawings_stand_inside_their_frames() -> None:
     up, down = (line.points for line in every[0].lines if line.css.startswith("bar"))
     assert up[0][1] > up[1][1]
     assert down[0][1] < down[1][1]
-
-
-def test_a_run_draws_precision_against_recall() -> None:
-    read = Tags(pages()["run"])
-    assert "Precision against recall of every row below." in read.text
-    marks = [words for words in read.words if words.startswith(f"{CURRENT}: precision ")]
-    assert marks == [f"{CURRENT}: precision 1.000, recall 1.000"]
-    # The fixed k of the two questions go from the first chunk to all three of the curve.
-    assert ("polyline", "fixed") in [
-        (tag, attributes.get("class")) for tag, attributes in read.tags
-    ]
-
-
-def test_money_is_told_where_prices_are_set() -> None:
-    # 300 and 100 tokens unfiltered, 100 in force: a thousand prompts, at 2 a million.
-    made = pages(Prices(2.0, 8.0, "EUR"))
-    assert "prompts of 1,000 questions 0.4000 EUR 0.2000 EUR" in Tags(made["runs"]).text
-    run = Tags(made["run"]).text
-    assert "cost of 1,000 questions" in run
-    assert f"1.0 {TOO_FEW} 100 {TOO_FEW} 0.2000 EUR" in run
-    assert f"2.0 {TOO_FEW} 200 {TOO_FEW} 0.4000 EUR" in run
-    assert not any("1,000 questions" in page for page in pages().values())
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,19 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
-
 pytestmark = pytest.mark.model
 
 ROOT = Path(__file__).resolve().parents[1]
 OWLBEARS = "Tell me about owlbears"
 SCHEMA = "ragfilter/settings/schema.py"
 ADDED = ["ragfilter/layers/short.py", "ragfilter/layers/strategies/half.py"]
-TESTS = ["tests/test_theme.py", "tests/test_story.py", "tests/layers",
-         "tests/test_config.py::test_a_bad_value_is_named"]  # fmt: skip
+TESTS = [
+    "tests/test_theme.py",
+    "tests/test_story.py",
+    "tests/layers/test_cutoff.py",
+    "tests/layers/test_strategies.py",
+    "tests/test_config.py::test_a_bad_value_is_named",
+]
 """Those that look at every layer and strategy."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -81,16 +85,6 @@ again = unfolded(opened(on["link"]))
 again.session_state["session"].chunk = sys.argv[1]
 again.session_state["session"].panel = "Chunk"
 print(json.dumps([off, on, seen(ran(again))]))
-"""
-
-LIBRARY = f"""
-import json, os
-import ragfilter as rf
-
-values = {{"short.enabled": True, "short.fewest": 500, "cutoff.strategy": "half"}}
-with rf.open_workspace(os.environ["RAGFILTER_DATA_DIR"]) as ws:
-    settings = rf.Filter("adaptive-gap").settings.with_values(values)
-    print(json.dumps(ws["demo"].search({OWLBEARS!r}, settings).to_dict()["kept"]))
 """
 
 
@@ -170,10 +164,6 @@ def test_the_command_line_runs_the_layer_and_explains_its_drops(document: dict[s
     assert document["settings"]["short"] == {"enabled": True, "fewest": 500}
     assert document["cutoff"]["strategy"] == "half"
     assert len(document["kept"]) == 3
-
-
-def test_the_library_keeps_what_the_command_line_keeps(run: Run, document: dict[str, Any]) -> None:
-    assert json.loads(run("-c", LIBRARY).stdout) == document["kept"]
 
 
 def test_the_strategy_cuts_a_list(run: Run) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-import ragfilter as rf
 from ragfilter import report
 from ragfilter.basics import files as cells
 from ragfilter.engine.replay import replay
@@ -27,11 +26,9 @@ from ragfilter.model import (
     User,
 )
 from ragfilter.report.rows import deciding
-from ragfilter.report.summary import sentences, story
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.text import numbers
 
 GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
           ("mammoth", 1.0834))  # fmt: skip
@@ -210,13 +207,6 @@ def test_success_count_and_level_are_those_of_the_seed(
     assert made["success"] == (made["status"] == "ok")
 
 
-def test_the_headline_is_of_the_last_layer_that_changed_how_many_stay() -> None:
-    made = rf.Filter("adaptive-retrieval")("q", [f"text {i}" for i in range(5)])
-    (quality,) = (each for each in report.summary(made).layers if each.name == "quality")
-    assert (quality.n_in, quality.n_out) == (5, 3)
-    assert report.headline(made) == quality.line
-
-
 def test_summary_counts_and_names_what_each_layer_did() -> None:
     rule = '{"contain": "psionic"}'
     hits = [hit(i, d) for i, d in GIANTS] + [hit("blast", 1.1, rule=rule)]
@@ -237,18 +227,6 @@ def test_the_unfiltered_prompt_has_the_same_budget(snapshot: SnapshotAssertion) 
     result = replay(pool(*long), plain)
     made = report.summary(result)
     assert report.first(made.unfiltered, made.left_out) == snapshot
-    # What filters nothing saves nothing.
-    assert made.tokens == made.tokens_unfiltered <= 1100
-    assert sentences(story(result), price=2.0)[-1] == (
-        f"The prompt stays at {numbers.tokens(made.tokens)}."
-    )
-    document = report.document(result)
-    assert document["context_tokens"] == document["unfiltered_tokens"] == made.tokens
-    # A first chunk that is longer than the budget is shortened to it on both sides.
-    short = report.summary(
-        replay(pool(*long), plain.with_values({"context.max_context_tokens": 99}))
-    )
-    assert (short.tokens, short.tokens_unfiltered) == (99, 99)
 
 
 @pytest.mark.parametrize("name", list(PROFILES))

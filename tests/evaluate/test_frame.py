@@ -1,23 +1,18 @@
-"""The figures of records: calculated by hand, and compared with ir-measures and scipy."""
+"""The figures of records: calculated by hand, and compared with scipy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
 from evaluate.test_measure import GAP, OWLBEARS, counted, pool_of
-from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, nDCG
 from scipy.stats import permutation_test
-from sklearn.feature_extraction.text import TfidfVectorizer
 
-from ragfilter.evaluate import frame, labelled_queries, query_files
+from ragfilter.evaluate import frame
 from ragfilter.evaluate.frame import (
     Kind,
     by_variant,
@@ -39,12 +34,8 @@ from ragfilter.evaluate.prefixes import (
     within,
 )
 from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
-from ragfilter.ingest.load import load as read_file
-from ragfilter.model import Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-
-FIGURES = ("precision", "recall", "f1", "f2", "ndcg")
 
 
 def row(records: Sequence[QueryRecord], name: str, settings: Settings = GAP) -> dict[str, Any]:
@@ -115,49 +106,6 @@ def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant(
 ) -> None:
     found = row(counted(labels, distances=[]), CURRENT)
     assert (found["precision"], found["f1"], found["ndcg"]) == (value, value, value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [UNFILTERED, "otsu", CURRENT, "best prefix"])
-def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
-    """On Cranfield, with abstracts ranked by the words that they share with the query."""
-    pools, qrels = ranked_cranfield(cranfield)
-    compared = tuple(v for v in variants(GAP) if v.name in (UNFILTERED, "otsu", CURRENT))
-    records = [r for i, labels in qrels.items() for r in count(i, pools[i], labels, compared)]
-    if name == "best prefix":
-        curves = frame.curves_of(records)
-        figures = {measure: values[:, 6] for measure, values in prefixes(curves).items()}
-        figures["ndcg"] = np.array([curve.ndcg[6] for curve in curves])
-        kept = {i: [hit.id for hit in pool.hits[:7]] for i, pool in pools.items()}
-    else:
-        own = by_variant(frame.frame(records, by="query"))[name]
-        figures = {measure: own[measure].to_numpy() for measure in FIGURES}
-        kept = {record.id: [*record.ids] for record in records if record.variant == name}
-    run = [ScoredDoc(i, chunk, -n) for i, ids in kept.items() for n, chunk in enumerate(ids)]
-    judged = [Qrel(q, c, grade) for q, labels in qrels.items() for c, grade in labels.items()]
-    # trec_eval's beta is the square of this one.
-    measures = (SetP, SetR, SetF, SetF(beta=4.0), nDCG)
-    for measure_name, theirs in zip(FIGURES, measures, strict=True):
-        found = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], judged, run)}
-        ours = dict(zip(qrels, figures[measure_name], strict=True))
-        assert ours == pytest.approx(found, abs=1e-9), measure_name
-
-
-@cache
-def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], labelled_queries.Qrels]:
-    """The first hundred abstracts for every labelled query by tf–idf, and the labels."""
-    labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
-    chunks = [record.chunk for record in read_file(folder / "corpus.jsonl")]
-    weigh = TfidfVectorizer(sublinear_tf=True, stop_words="english")
-    corpus = weigh.fit_transform(chunk.text for chunk in chunks)
-    asked = labels.labelled
-    apart = 1 - (weigh.transform(asked.values()) @ corpus.T).toarray()
-    pools = {}
-    for query_id, row in zip(asked, apart, strict=True):
-        nearest = np.argsort(row, kind="stable")[:100]
-        hits = (Hit(chunks[at], float(row[at]), rank) for rank, at in enumerate(nearest, start=1))
-        pools[query_id] = Pool(asked[query_id], "cranfield", "cosine", tuple(hits))
-    return pools, labels.qrels
 
 
 @pytest.mark.parametrize(

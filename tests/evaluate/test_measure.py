@@ -28,7 +28,6 @@ from ragfilter.evaluate.variants import (
     CURRENT,
     UNFILTERED,
     Variant,
-    judged,
     unmeasured,
     variants,
     with_unfiltered,
@@ -164,26 +163,6 @@ def test_the_plain_side_has_every_layer_off_and_searches_all_files_if_one_side_d
         plain = with_unfiltered(compared)[0]
         assert (plain.plain, plain.settings.retrieval.source_pattern) == (True, "")
         assert not any(plain.settings.get(f"{layer}.enabled") for layer in SWITCHES)
-
-
-def test_prompts_are_measured_beside_no_judge() -> None:
-    three = FOUR.with_values({"judge.max_chunks": 3})
-    records = measured(judged({"x": three}, ("default", "strict")))
-    assert [(r.variant, r.ids) for r in records[:3]] == [
-        ("no judge", ("0", "1", "2")), ("default", ("0", "1")), ("strict", ("0",)),
-    ]  # fmt: skip
-    none, default, strict = means(records).values()
-    assert (none["kept"], none["llm_tokens"]) == (3, 0)
-    assert (default["recall"], strict["precision"]) == (1, 1)
-    assert strict["recall"] == pytest.approx((1 / 2 + 1 / 3) / 2)
-
-
-def test_a_fallback_is_counted_and_told() -> None:
-    records = measured(named(judged=LLM), World(fails_on="10"))
-    assert [(r.fallback, r.error, r.kept) for r in records] == [
-        (False, "", 2), (True, "It hangs.", 4),
-    ]  # fmt: skip
-    assert means(records)["judged"]["fallbacks"] == 1
 
 
 def test_without_labels_there_are_no_scores() -> None:

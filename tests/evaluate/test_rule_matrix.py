@@ -149,40 +149,6 @@ def test_groups_and_terms_have_rows_of_their_own() -> None:
     assert next(iter(rows)) == "contain_one_of[1]"
 
 
-NOT_UNDEAD = '{"contain_one_of":[["cleric"]],"contain_none_of":["undead"]}'
-
-
-def deep(rule: str, *places: int) -> tuple[dict[str, Pool], list[Chunk]]:
-    """80 hits of one question. Those at `places`, far down, have the rule."""
-    chunks = [Chunk(f"c{i}", f"text {i}", rule=rule if i in places else None) for i in range(80)]
-    hits = tuple(Hit(chunk, 0.3 + 0.01 * i, i + 1) for i, chunk in enumerate(chunks))
-    asked = Pool("cleric against armor class 6", "demo", "l2", hits)
-    return {"q": asked}, [chunk for chunk in chunks if chunk.rule]
-
-
-@pytest.mark.parametrize("places", [(60,), (60, 70)])
-def test_a_part_whose_removal_ends_the_pin_counts(places: tuple[int, ...]) -> None:
-    pools, ruled = deep(NOT_UNDEAD, *places)
-    full = load(profile="full", environ={}).settings.with_values({"retrieval.k": 1})
-    rows = build_parts(NOT_UNDEAD, pools, {"q": {"c60": 1}}, ruled, full)
-    group, undead = sorted(rows, key=lambda row: row.place != "contain_one_of[0]")
-    assert (group.place, group.queries, group.passes, group.delta_recall) == (
-        "contain_one_of[0]", 1, 1, -1,
-    )  # fmt: skip
-    assert (undead.queries, undead.delta_f1) == (0, 0)
-
-
-def test_a_part_whose_removal_pins_counts() -> None:
-    rule = '{"contain_one_of":[["cleric"],["moon"]]}'
-    pools, ruled = deep(rule, 60)
-    full = load(profile="full", environ={}).settings
-    rows = {r.place: r for r in build_parts(rule, pools, {"q": {"c60": 1}}, ruled, full)}
-    moon, cleric = rows["contain_one_of[1]"], rows["contain_one_of[0]"]
-    assert (moon.queries, moon.blocks, moon.overlap, moon.conflicts) == (1, 1, 0, (("q", "c60"),))
-    assert moon.delta_recall == 1
-    assert cleric.queries == 0
-
-
 WORDS = ("owl", "troll", "cave 2", "boat")
 TERMS = st.sampled_from(WORDS)
 RULES = st.one_of(

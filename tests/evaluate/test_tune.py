@@ -164,13 +164,6 @@ def test_where_a_reranker_failed_nothing_is_tuned() -> None:
         tune({**POOLS, "q0": failed}, QRELS, PLAIN)
 
 
-def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:
-    for group in candidates(FULL, POOLS.values(), rerank=True).values():
-        for each in group:
-            changed = {path.partition(".")[0] for path in each.changed_from(FULL)}
-            assert changed <= {"cutoff", "quality"}
-
-
 def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:
     def thresholds(pools: dict[str, Pool]) -> set[float]:
         tried = candidates(PLAIN, pools.values(), rerank=False)["gap"]

@@ -269,24 +269,6 @@ def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> N
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "options"),
-    [
-        ([0.1, 0.15, 0.4, 0.45], {"min_results": 3}),
-        ([0.1, 0.12, 1.0, 1.02], {"strategy": "adaptive_k", "b_extra": 1}),
-        ([0.1, 0.12, 1.0, 1.02], {"strategy": "fixed"}),
-    ],
-    ids=str,
-)
-def test_why_the_third_hit_is_kept(
-    look_at: LookAt, values: list[float], options: dict[str, Any], snapshot: SnapshotAssertion
-) -> None:
-    hits = make_hits(values)
-    step = apply(hits, look_at(hits, **{f"cutoff__{name}": v for name, v in options.items()}))
-    assert step.decisions[2].outcome == "kept"
-    assert step.decisions[2].reason == snapshot
-
-
 @pytest.mark.parametrize("reranked", [True, False])
 def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
     # In the order of the distances by coincidence: the order alone does not tell.

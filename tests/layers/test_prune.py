@@ -115,15 +115,6 @@ def test_quotes_come_from_what_is_sent() -> None:
     assert "live far away" not in " ".join(quote.text for quote in quotes)
 
 
-def test_more_chunks_fit_into_the_prompt() -> None:
-    text = f"Trolls heal. {'They live far away in the hills and eat what they find. ' * 9}"
-    small = ON.with_values({"context.max_context_tokens": 200})
-    whole = filtered(text, text, settings=small.with_values({"prune.enabled": False}),
-                     pruner=Marked("heal"))  # fmt: skip
-    assert len(whole) == 1
-    assert len(filtered(text, text, settings=small, pruner=Marked("heal"))) == 2
-
-
 def test_without_a_pruner_chunks_stay_whole_and_the_result_says_so() -> None:
     result = rf.Filter(ON)("heal?", [PROSE])
     assert [need.kind for need in result.needs] == ["prune"]
