@@ -123,8 +123,7 @@ def rows(document: Any) -> dict[str, Any]:
 
 def test_every_prompt_of_the_judge_is_measured(bench: Any, serve: Serve, cli: Cli) -> None:
     bench(llm(serve))
-    command = f"eval {FOUR} --prompts default,strict,terse"
-    made = cli.json(command)
+    made = cli.json(f"eval {FOUR} --prompts default,strict,terse")
     assert (made["collection"], made["queries"], made["complete"]) == ("small", 2, True)
     _, none, default, strict, terse = rows(made).values()
     assert [*rows(made)] == ["unfiltered, k 4", "no judge", "default", "strict", "terse"]
@@ -136,10 +135,6 @@ def test_every_prompt_of_the_judge_is_measured(bench: Any, serve: Serve, cli: Cl
     assert (default["fallbacks"], terse["chunks"]["mean"]) == (0, 4)
     assert len(made["per_query"]) == 10
     assert "out of memory" in made["per_query"][4]["error"]
-    shown = cli(command)
-    assert shown.startswith("small: means over 2 queries\n")
-    assert re.search(r"^default .* 2\.5 .* 100\.0%", shown, re.MULTILINE)
-    assert "fallback: The endpoint failed (HTTP 500): out of memory" in shown
 
 
 OWN = """

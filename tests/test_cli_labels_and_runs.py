@@ -290,13 +290,8 @@ def test_a_run_tells_what_changed_since_and_between(
     cli("index", write(tmp_path / "new.jsonl", {"id": "sun-0", "text": "The sun sets."}))
     (note,) = run.json(f"runs show {second['run']}")["notes"]
     assert collection in note
-    third = cli.json(new)
-    for before, after, said in (
-        (first, second, "different questions or labels"),
-        (second, third, "The collection changed between the two runs"),
-    ):
-        a, b = before["run"], after["run"]
-        assert said in run(f"runs show {b} --against {a}")
+    compared = run(f"runs show {second['run']} --against {number}")
+    assert "different questions or labels" in compared
 
 
 # -- report ----------------------------------------------------------------------------------------

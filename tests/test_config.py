@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.cli.options import parse_set
 from ragfilter.cli.settings import markdown
 from ragfilter.errors import SettingsError
 from ragfilter.settings.config import Given, load, to_toml
@@ -146,12 +145,6 @@ def test_a_bad_file_is_refused(tmp_path: Path, content: bytes, words: str) -> No
     file.write_bytes(content)
     with pytest.raises(SettingsError, match=words):
         load(file=file, environ={})
-
-
-def test_set_flags() -> None:
-    assert parse_set("cutoff.gap_threshold = 0.12") == ("cutoff.gap_threshold", "0.12")
-    with pytest.raises(SettingsError, match="the '=' is missing"):
-        parse_set("cutoff.gap_threshold")
 
 
 def values(path: str) -> st.SearchStrategy[object]:

@@ -7,7 +7,6 @@ import pytest
 from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.wording import in_sample
-from ragfilter.layers.strategies.calibrated import calibration_for
 from ragfilter.model import Chunk, Hit, Pool, Space
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
@@ -93,15 +92,6 @@ def test_few_hits_are_measured_by_thresholds_that_belong_elsewhere(hits: int, to
     settings = load(profile="full", environ={}).settings
     result = replay(Pool("Who?", "mine", "l2", near, embedder="all-MiniLM-L6-v2"), settings)
     assert foreign_thresholds(as_applied(result), "full", OTHER) == told
-
-
-def test_what_names_no_model_is_refused_in_whole_words() -> None:
-    pool = Pool("Who?", "mine", "l2", (), embedder="all-MiniLM-L6-v2")
-    said = (
-        r"on hits without a collection name with the embedding model \(not named\), not all-MiniLM"
-    )
-    with pytest.raises(SettingsError, match=said):
-        calibration_for(Settings().with_values({"cutoff.calibration": UNNAMED}), pool)
 
 
 SCORED = TUNED.model_copy(update={"reranker": "late_interaction"}).json_text
