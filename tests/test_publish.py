@@ -77,15 +77,15 @@ class Tags(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def pages(prices: Prices | None = None) -> dict[str, str]:
+def pages() -> dict[str, str]:
     called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
     answers = [ShownAnswer("with the filter", "quoted", EVIL, ((1, EVIL),))]
     run = run_of(2, query_set=EVIL)
     return {
         "query": reports.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=answers),
         "two": reports.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=answers),
-        "run": reports.of_run(MeasuredRun(run, RECORDS), prices),
-        "runs": reports.of_runs(compared(run, run), called, prices),
+        "run": reports.of_run(MeasuredRun(run, RECORDS)),
+        "runs": reports.of_runs(compared(run, run), called),
     }
 
 
@@ -106,7 +106,7 @@ def compared(a: Run, b: Run, settings: tuple[Settings, Settings] | None = None) 
     return ComparedRuns((a, b), settings or (PLAIN, GAP), both)
 
 
-def records_of(name: str, kept: int, lost: int = 1) -> list[QueryRecord]:
+def records_of(name: str, kept: int) -> list[QueryRecord]:
     """A question of which every variant keeps `kept` chunks, and the run's settings one."""
     query = f"{name} {EVIL}"
     curve = Curve(query, 1, (0.1, 0.2, 0.3), (1, 0, 0), (100, 200, 300), (1.0, 1.0, 1.0))
@@ -114,7 +114,7 @@ def records_of(name: str, kept: int, lost: int = 1) -> list[QueryRecord]:
     return [
         QueryRecord(
             id=name, query=query, variant=variant, labelled=True, relevant=1, kept=n, found=1,
-            unlabelled=0, tokens=100 * n, lost=lost, ndcg=1.0, ms=0.1,
+            unlabelled=0, tokens=100 * n, lost=1, ndcg=1.0, ms=0.1,
             curve=curve if variant == UNFILTERED else None,
         )
         for variant, n in counts.items()

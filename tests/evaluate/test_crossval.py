@@ -87,6 +87,7 @@ def test_no_end_is_where_no_figure_can_be() -> None:
     ("values", "known"),
     [
         ([0.4], False),
+        ([0.1, 0.9] * 3 + [0.5], False),
         ([0.1, 0.9] * 4, True),
         # Equal values tell nothing of their spread, whatever they are.
         ([0.4] * 8, False),

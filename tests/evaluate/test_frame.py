@@ -90,6 +90,7 @@ def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_
     ("labels", "figures"),
     [
         # c1 and c2 are kept. Unlabelled chunks count as irrelevant, and are counted.
+        ({"c1": 1}, {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "unlabelled": 1, "f1_most": 1}),
         ({"c1": 1, "c2": 0}, {"precision": 0.5, "unlabelled": 0, "f1_most": 2 / 3}),
         ({"c5": 1}, {"precision": 0.0, "recall": 0.0, "f1": 0.0, "ndcg": 0.0}),
         ({f"c{i}": 1 for i in range(1, 6)}, {"precision": 1.0, "recall": 0.4, "unlabelled": 0}),
