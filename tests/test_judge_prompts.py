@@ -61,9 +61,8 @@ def test_an_unknown_prompt_is_refused_and_the_known_are_named(snapshot: Snapshot
         GOOD.replace("EXPAND_5", "EXPAND_7").encode(),
         GOOD.encode() + b"most_tokens = 5",
     ],
-    ids=["no TOML", "a strange key", "a blank in the version", "an action that is missing",
-         "a strange field", "too few"],
-)  # fmt: skip
+    ids=["a strange key", "an action that is missing", "too few"],
+)
 def test_a_bad_file_is_told_and_left_out(
     folder: Path, caplog: pytest.LogCaptureFixture, content: bytes, snapshot: SnapshotAssertion
 ) -> None:
