@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.answer.context import SHORTENED
+from ragfilter.answer.context import SHORTENED, estimate
 from ragfilter.judge.fit import Block, blocks, excerpt
 from ragfilter.judge.prompts import FIELDS
 from ragfilter.model import Chunk
-from ragfilter.text.tokens import estimate
 
 TABLE = "Swords are sold by smiths. Axes cost six. A dagger deals 1d4. Clubs are free."
 
