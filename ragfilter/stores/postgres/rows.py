@@ -1,4 +1,5 @@
-"""The tables of a workspace in PostgreSQL; a chunk as a row and back, in bulk; and the conditions on rows as SQL."""
+"""The tables of a workspace in PostgreSQL; a chunk as a row and back, in bulk; and the
+conditions on rows as SQL."""
 
 from __future__ import annotations
 
