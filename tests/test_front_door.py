@@ -20,6 +20,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import ragfilter as rf
 from ragfilter.layers.quality import reranker_key
+from ragfilter.library.scores import examine
 from ragfilter.model import Hit
 from ragfilter.settings.profiles import PROFILES
 
@@ -287,9 +288,9 @@ def test_scores_that_contradict_their_metric_are_told(
 
 
 @pytest.mark.parametrize("profile", ["full", "adaptive-retrieval"])
-def test_fused_ranks_are_no_similarities(profile: str) -> None:
+@pytest.mark.parametrize("k", [2, 60])
+def test_fused_ranks_are_no_similarities(k: int, profile: str) -> None:
     """Of two searches that share a third of their hits."""
-    k = 60
     scores = sorted(1 / (k + i) + (1 / (k + 90 - i) if i % 3 == 0 else 0) for i in range(1, 61))
     flt = rf.Filter(profile)
     docs = [f"text {i}" for i in range(60)]
@@ -299,6 +300,17 @@ def test_fused_ranks_are_no_similarities(profile: str) -> None:
     assert (ranked.warnings, ranked.pool.space) == ((), "rank")
     assert [hit.id for hit in ranked] == [hit.id for hit in flt(QUERY, docs)]
     assert len(ranked) == (15 if profile == "full" else 3)
+
+
+@given(st.sampled_from([0.05, 0.3, 0.75]), st.integers(0, 2**32 - 1), st.sampled_from([10, 60]))
+def test_honest_similarities_are_not_doubted(mean: float, seed: int, n: int) -> None:
+    """The nearest of five times as many, in full, and rounded as some stores do."""
+    values = np.random.default_rng(seed).normal(mean, 0.05, 5 * n).clip(-1, 1)
+    nearest = np.sort(values)[::-1][:n]
+    for scores in (nearest, nearest.astype(np.float32), nearest.round(2)):
+        assert [
+            said for said in examine(scores.tolist(), "similarity") if "equal" not in said
+        ] == []
 
 
 @given(

@@ -262,8 +262,6 @@ COMMANDS = (
     "rules|list",
     "rules|check",
     f"rules|matrix{LABELLED}",
-    "rules|explain|--question|text 1",
-    "rules|explain|--question|text 1|--chunk|c1",
     "rules|test|expected.jsonl",
     "rules|bulk|--remove|--dry-run",
     "rules|import|rules.jsonl|--dry-run",
@@ -303,8 +301,6 @@ def test_every_command_says_it_once_on_standard_error_and_in_its_document(
     assert document["status"] == "incomplete_collection"
     assert not document["success"]
     assert document["message"].startswith(words)
-    why, _ = cli(capsys, "query", "text 7", "--why", document["unfiltered"][0], *where)
-    assert why["incomplete"].startswith(words)
     (listed,), _ = cli(capsys, "collections", "--data-dir", str(folder))
     assert (listed["complete"], listed["incomplete"][: len(words)]) == (False, words)
     assert main(["collections", "--data-dir", str(folder)]) == 0

@@ -146,10 +146,6 @@ def test_the_command_line_says_all_of_it(
     expanded = printed("--files", "sponsored-display")
     assert {h["source"] for h in expanded["hits"] if h["outcome"] == "expanded"} >= {"auth.yaml"}
 
-    terse = printed("--set", "judge.prompt=terse")
-    assert terse["judge"]["prompt_version"].startswith("terse@")
-    assert terse["judge"]["left_out"] == judge["left_out"] == 0
-
     assert main([*command, "--rerank", "-p", "adaptive-gap"]) == 0
     assert "\njudge: " in capsys.readouterr().out
 

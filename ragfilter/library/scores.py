@@ -43,7 +43,7 @@ EDGE = 1e-3
 """How far beyond its range a value may lie, since stores compute in single precision."""
 MIN_SCORES = 3
 """The fewest hits whose scores can be checked."""
-RRF_K = 60
+RRF_K, SOME = 60, 8
 TINY = 1e-5
 
 
@@ -123,9 +123,21 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
 
 
 def _fused(scores: Sequence[float]) -> bool:
-    """Whether the scores are as low as reciprocal rank fusion of two searches gives with its usual
-    constant: at most 2 / 61. The nearest similarities are hardly ever all so low."""
-    return len(scores) >= MIN_SCORES and min(scores) > 0 and max(scores) <= 2 / (RRF_K + 1) + TINY
+    """Whether the scores are what reciprocal rank fusion gives, 1 / (k + place) added up over
+    searches.
+
+    With the usual k of 60, three searches give at most 3 / 61, and the nearest similarities are
+    hardly ever all so low. With another k (Qdrant's is 2), most hits that one search found have a
+    score whose inverse is a whole number, which above 1,000 many are by chance.
+    """
+    distinct = set(scores)
+    if len(scores) < MIN_SCORES or min(distinct) <= 0:
+        return False
+    if max(distinct) <= (3 if len(scores) >= SOME else 2) / (RRF_K + 1) + TINY:
+        return True
+    inverse = [1 / score for score in distinct if score > 1e-3]
+    whole = sum(abs(each - round(each)) <= TINY * each for each in inverse)
+    return whole >= max(SOME, len(distinct) / 2)
 
 
 def _is_negated(scores: Sequence[float]) -> bool:

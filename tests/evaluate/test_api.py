@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 
 import ragfilter as rf
 from ragfilter.errors import InputError
-from ragfilter.evaluate.labelled_queries import Labels, labels_version
-from ragfilter.evaluate.learning import Provenance
 
 DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]
 FAR = [0.2, 0.22, 0.24, 0.26, 0.8] + [0.9 + 0.01 * n for n in range(25)]
@@ -32,12 +29,6 @@ def test_results_are_measured_by_their_labels() -> None:
     assert made.filtered.f1 == pytest.approx((1 + 2 * 1 / (4 + 2)) / 2)
     assert made.unlabelled == ("bare",)
     assert made.rows[1].lost == ("c9",)
-
-
-def test_questions_without_anything_relevant_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    rf.measure(results(), {**QRELS, "bare": {"c0": 0}})
-    assert "Only 2 questions have a chunk labelled relevant" in caplog.text
-    assert "1 question has no chunk labelled relevant, so it counts as having no" in caplog.text
 
 
 def test_numpy_s_numbers_are_labels() -> None:
@@ -128,20 +119,3 @@ def test_verdicts_of_a_judge_are_not_tuned_over() -> None:
     }
     with pytest.raises(rf.RagfilterError, match="The judge is on"):
         rf.tune(judged, QRELS)
-
-
-def test_what_is_learned_says_from_which_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Provenance] = []
-
-    def tune(*args: Any, provenance: Provenance, **more: Any) -> None:
-        given.append(provenance)
-
-    monkeypatch.setattr("ragfilter.evaluate.evaluation.tuning.tune", tune)
-    rf.tune(results(), QRELS)
-    asked = Labels({"one": "Who?", "two": "Who?"}, QRELS)
-    assert given == [Provenance(labels_version(asked), date.today().isoformat())]
-
-
-def test_one_labelled_query_cannot_be_tuned() -> None:
-    with pytest.raises(rf.RagfilterError, match="Label at least 2"):
-        rf.tune(results(), {"one": QRELS["one"]})

@@ -13,7 +13,6 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
 from ragfilter.evaluate.wording import notes
-from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.calibrated import SCORED
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
@@ -122,16 +121,6 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     assert made.tuned.settings not in (best, clicked)
 
 
-def test_a_figure_from_the_map_is_forgotten_once_it_is_moved_away() -> None:
-    """Nobody's labels chose the strategy; tuning does."""
-    for values_only in (True, False):
-        given = POOLS.values(), Provenance("v1"), ["cutoff.gap_threshold"]
-        made = recorded(PLAIN, *given, values_only=values_only)
-        assert seen_labels(made) is not None
-        moved = made.with_values({"cutoff.gap_threshold": 0.77})
-        assert (seen_labels(moved) is None) is values_only
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -173,13 +162,6 @@ def test_where_a_reranker_failed_nothing_is_tuned() -> None:
     failed = replace(POOLS["q0"], failures=(Failure("late_interaction", "no such model"),))
     with pytest.raises(InputError, match="Reranking failed: no such model"):
         tune({**POOLS, "q0": failed}, QRELS, PLAIN)
-
-
-def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:
-    for group in candidates(FULL, POOLS.values(), rerank=True).values():
-        for each in group:
-            changed = {path.partition(".")[0] for path in each.changed_from(FULL)}
-            assert changed <= {"cutoff", "quality"}
 
 
 def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:

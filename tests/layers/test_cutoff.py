@@ -79,13 +79,6 @@ def test_the_seeds_examples(
     assert made.limit == pytest.approx(limit)
 
 
-def test_the_troll_query_names_every_gap() -> None:
-    made = cut(GIANT_TROLL, Cutoff())
-    assert [round(gap.size, 4) for gap in made.gaps] == [0.05, 0.0043, 0.1407, 0.0071]
-    assert [gap.skipped for gap in made.gaps] == [True, False, False, False]
-    assert [gap.cliff for gap in made.gaps] == [False, False, True, False]
-
-
 REASONS: list[tuple[list[float], dict[str, Any]]] = [
     (GIANT_TROLL, {}),
     (BLACK_GOLD, {}),
@@ -274,27 +267,6 @@ def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> N
         (*GIANT_TROLL, 1.2),
         "distance",
     )
-
-
-@pytest.mark.parametrize(
-    ("values", "options"),
-    [
-        ([0.1, 0.15, 0.4, 0.45], {"min_results": 3}),
-        ([0.1, 0.15, 0.4, 0.45], {"min_results": 50, "max_results": 3}),
-        ([0.1, 0.12, 1.0, 1.02], {"min_results": 3, "gap_threshold": 1.0}),
-        ([0.1, 0.12, 1.0, 1.02], {"strategy": "adaptive_k", "b_extra": 1}),
-        ([0.1, 0.12, 1.0, 1.02], {"strategy": "fixed"}),
-        ([0.1, 0.2, 0.3, 0.4], {"strategy": "autocut"}),
-    ],
-    ids=str,
-)
-def test_why_the_third_hit_is_kept(
-    look_at: LookAt, values: list[float], options: dict[str, Any], snapshot: SnapshotAssertion
-) -> None:
-    hits = make_hits(values)
-    step = apply(hits, look_at(hits, **{f"cutoff__{name}": v for name, v in options.items()}))
-    assert step.decisions[2].outcome == "kept"
-    assert step.decisions[2].reason == snapshot
 
 
 @pytest.mark.parametrize("reranked", [True, False])
