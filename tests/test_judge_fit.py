@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from ragfilter.answer.context import SHORTENED
+from ragfilter.answer.context import SHORTENED, estimate
 from ragfilter.judge.fit import Block, blocks, excerpt
 from ragfilter.judge.prompts import FIELDS
 from ragfilter.model import Chunk
-from ragfilter.text.tokens import estimate
 
 TABLE = "Swords are sold by smiths. Axes cost six. A dagger deals 1d4. Clubs are free."
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.answer.context import SHORTENED
+from ragfilter.answer.context import SHORTENED, estimate
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
@@ -29,7 +29,6 @@ from ragfilter.judge.parse import ACTIONS, SCHEMA, parse
 from ragfilter.model import Chunk, Hit, Judgement, Space, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Judge
-from ragfilter.text.tokens import estimate
 
 
 def hit(chunk_id: str, distance: float = 0.4, text: str = "text", **more: object) -> Hit:
