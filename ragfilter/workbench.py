@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
-    from ragfilter.models.http_reranker import RerankEndpoint
     from ragfilter.models.openai_embedder import OpenAIEmbedder
+    from ragfilter.models.rerankers import RerankEndpoint
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
@@ -269,7 +269,7 @@ class Workbench:
     @property
     def rerank_endpoint(self) -> RerankEndpoint:
         """Where a reranker is asked over HTTP."""
-        from ragfilter.models.http_reranker import RerankEndpoint
+        from ragfilter.models.rerankers import RerankEndpoint
 
         where = self.deployment
         key = where.rerank_key.get_secret_value()
@@ -332,7 +332,7 @@ class Workbench:
             fetch = self.deployment.fetch_models
             return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
         if quality.reranker == "http":
-            from ragfilter.models.http_reranker import HttpReranker
+            from ragfilter.models.rerankers import HttpReranker
 
             made = HttpReranker(
                 quality.reranker_model,

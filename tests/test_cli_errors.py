@@ -93,10 +93,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("index {} -c small", "Give demo, adsapi, or a file, folder or zip"),
         ("query owl --data-dir {}", "--data-dir or RAGFILTER_DATA_DIR"),
-        ("query owl -c small --config {}", "Check its name and permissions"),
-        ("rules import {} -c small", "Check its name and permissions"),
         ("rules export --out {} -c small", "Use another file with --out"),
-        ("eval --queries {} --qrels {} -c small", "Check its name"),
         ("tune --queries demo --out {}/y -c small", "the folder does not exist. Use another"),
     ],
 )

@@ -16,11 +16,9 @@ from faults import Handler, Serve
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.cli import main
-from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.preferences import Answered, Preferences
-from ragfilter.text.numbers import signed
 from ragfilter.workbench import Workbench
 
 # Indexes a collection, and evaluates it.
@@ -81,16 +79,6 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
 
 
-def test_a_set_without_labels_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
-    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
-        bench.labels.remember("small", "who rows at night?")
-    cli(f"labels export {tmp_path} --set-name asked")
-    assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
-    assert (tmp_path / "qrels.tsv").read_text("utf-8") == "query-id\tcorpus-id\tscore\n"
-    files = f"--queries {tmp_path / 'queries.jsonl'} --qrels {tmp_path / 'qrels.tsv'}"
-    assert "with 1 query, 0 labels" in cli(f"labels import {files} --set-name again")
-
-
 def test_another_set_of_the_same_name_is_replaced_only_if_told_to(cli: Cli, tmp_path: Path) -> None:
     asked = write(tmp_path / "own.txt", "who bakes?")
     for _ in range(2):
@@ -98,33 +86,6 @@ def test_another_set_of_the_same_name_is_replaced_only_if_told_to(cli: Cli, tmp_
     write(tmp_path / "own.txt", "who rows?")
     assert "'own' exists" in cli.refused(f"labels import --queries {asked}")
     cli(f"labels import --queries {asked} --replace")
-
-
-def test_stored_labels_tell_nobody_about_hidden_chunks(
-    run: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = write(
-        tmp_path / "chunks.jsonl", {"id": "cat", "text": "The cat sleeps."},
-        {"id": "vault", "text": "The vault is below the stairs.", "clearance": 3},
-    )  # fmt: skip
-    asked = {"_id": "q1", "text": "what sleeps?"}, {"_id": "q2", "text": "where is it?"}
-    files = f"--queries {write(tmp_path / 'q.jsonl', *asked)} --qrels "
-    files += write(tmp_path / "qrels.tsv", "q1\tcat\t1", "q2\tvault\t1")
-    run("index", source, "-c", "secrets")
-    run(f"labels import {files} -c secrets")
-    seeing = "-c secrets --set clearance.enabled=true --level"
-    for level, labelled in ((0, 1), (3, 2)):
-        assert run.json(f"labels list {seeing} {level}")["sets"]["labelled"] == labelled
-        made = run.json(f"eval --queries labelled -p adaptive-gap {seeing} {level}")
-        assert made["unknown_labels"] == []
-        assert not re.search("vault|q2|left out", run.err)
-    # An LLM would only be asked about questions that the user knows of.
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    for level, left in ((0, 1), (3, 4)):
-        assert run.json(f"labels propose {seeing} {level}")["chunks"] == left
-    # Their own files are theirs, and a label that cannot be used is told.
-    run(f"eval {files} -p adaptive-gap {seeing} 0")
-    assert "such as 'vault'" in run.err
 
 
 def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
@@ -147,7 +108,7 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
     # Commands that measure and tune can count them as well, and say so.
-    for command in ("eval", "gate --min f1=0", "eval --against full", "tune"):
+    for command in ("eval", "gate --min f1=0"):
         own = f"{command} --queries mine -p adaptive-gap"
         people = cli.json(own)
         assert "agree" not in cli.err
@@ -156,23 +117,6 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
         assert "LLM and people agree on 1 of 2" in cli.err
         assert (mixed["with_llm"], people["with_llm"]) == (True, False)
     assert "needs a query set" in cli.refused(f"{own} --with-llm --qrels {llm}")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("bakery.csv", "question,id\nwho bakes?,b1\nwho rows?,", "with 2 queries, 0 labels"),
-        ("lines.txt", "who bakes?\n\nwho rows?", "with 2 queries, 0 labels"),
-        ("bad.csv", "name\nx", "has no column with questions"),
-        ("bad.csv", "id,text\na,one\na,two", "line 3: the id 'a' appears twice"),
-        ("bad.csv", "text", "contains no questions"),
-    ],
-)
-def test_questions_come_from_csv_and_lines_too(
-    cli: Cli, tmp_path: Path, name: str, content: str, said: str
-) -> None:
-    command = f"labels import --queries {write(tmp_path / name, content)}"
-    assert said in (cli.refused(command) if name == "bad.csv" else cli(command))
 
 
 def test_an_llm_proposes_labels_after_its_cost_is_said(
@@ -202,18 +146,6 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     # What it left out is asked again, and nothing else.
     again = cli.json(propose)
     assert (again["chunks"], again["calls"]) == (3, 3)
-
-
-def test_an_llm_that_fails_is_left_alone_after_three_calls(
-    cli: Cli, place: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    llm = serve(lambda handler, body: handler.reply(500, "{}"))
-    monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "any")
-    cli(f"labels import --queries {place / 'queries.jsonl'}")
-    out = cli("labels propose --set-name queries --yes", code=2)
-    assert "0 labels, 3 calls failed" in out
-    assert "failed 3 times in a row" in cli.err
 
 
 def grade(handler: Handler, body: dict[str, Any]) -> None:
@@ -273,14 +205,6 @@ def test_preferences_are_listed(cli: Cli, place: Path) -> None:
     assert re.search(r"^bread +full, 1 chunk +unfiltered, 0 chunks +the first is better", out, re.M)
 
 
-def test_a_vote_on_what_is_hidden_is_left_out(run: Cli, place: Path, tmp_path: Path) -> None:
-    secret = {"id": "plan", "text": "The plan of the vault.", "clearance": 2}
-    run("index -c secret", write(tmp_path / "secret.jsonl", secret))
-    vote(place, "secret", "Where is the vault?", "plan")
-    for level, votes in ((0, 0), (1, 0), (2, 1)):
-        assert len(run.json(f"labels preferences -c secret --level {level}")) == votes
-
-
 # -- runs ------------------------------------------------------------------------------------------
 
 
@@ -312,18 +236,6 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     gain = second["rows"][0]["f1"]["mean"] - first["rows"][0]["f1"]["mean"]
     assert made["gain"]["f1"] == pytest.approx(gain)
     assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
-    assert not any("changed" in note or "different" in note for note in made["notes"])
-    assert f"run {b} (B) against run {a} (A)" in run(f"runs show {b} --against {a}")
-    text = run(f"runs show {a}")
-    assert f"F1 {signed(first['gain_over_fixed_k']['f1'])} (" in text
-    assert first["gain_over_fixed_k"]["ci"] is None
-    for part in ("The current settings are", "oracle"):
-        assert part in text
-    assert "cost of 1,000" not in text
-    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
-    assert " cost of 1,000" in run(f"runs show {a}")
-    for row in run.json(f"runs show {a}")["rows"]:
-        assert row["cost"]["mean"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
     run(f"runs remove {a}")
     assert "ragfilter runs list" in run.refused(f"runs show {a}")
 
@@ -346,7 +258,7 @@ def test_questions_of_traces_become_a_query_set_with_what_was_retrieved(
     )
 
 
-def test_a_run_whose_set_or_collection_is_gone_can_be_read(
+def test_a_run_whose_set_is_gone_can_be_read(
     run: Cli, cli: Cli, files: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli(f"labels import {files} --set-name leaving")
@@ -358,14 +270,6 @@ def test_a_run_whose_set_or_collection_is_gone_can_be_read(
     (note,) = run.json(f"runs show {made['run']}")["notes"]
     assert "has no query set 'leaving'" in note
     assert "not known whether questions or labels have changed" in note
-
-    def down(*given: Any) -> None:
-        raise StoreError("The server does not answer.", remedy="Start it.")
-
-    monkeypatch.setattr(Workbench, "collection", down)
-    shown = run.json(f"runs show {made['run']}")
-    assert shown["rows"] == made["rows"]
-    assert "unknown: The server does not answer. Start it." in shown["notes"][0]
 
 
 def test_a_run_tells_what_changed_since_and_between(
@@ -386,18 +290,8 @@ def test_a_run_tells_what_changed_since_and_between(
     cli("index", write(tmp_path / "new.jsonl", {"id": "sun-0", "text": "The sun sets."}))
     (note,) = run.json(f"runs show {second['run']}")["notes"]
     assert collection in note
-    third = cli.json(new)
-    for before, after, said in (
-        (first, second, "different questions or labels"),
-        (second, third, "The collection changed between the two runs"),
-    ):
-        a, b = before["run"], after["run"]
-        assert said in run(f"runs show {b} --against {a}")
-        assert said in run(f"report compare {a} {b}")
-    report, compared = run(f"report run {number}"), run(f"runs show {b} --against {number}")
-    assert (labels in report, collection in report) == (True, True)
-    assert "A: questions or labels have changed" in compared
-    assert "B: " not in compared
+    compared = run(f"runs show {second['run']} --against {number}")
+    assert "different questions or labels" in compared
 
 
 # -- report ----------------------------------------------------------------------------------------

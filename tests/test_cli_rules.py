@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from commands import write
-from faults import says
-from rule_runs import ALL, GOOD, OTHER, SPREAD, SUGGEST, Llm, Run, lines
+from rule_runs import ALL, GOOD, OTHER, SPREAD, Run
 from rule_runs import llm as llm
 from rule_runs import run as run
 from rule_runs import small as small
@@ -51,13 +50,6 @@ def test_rules_are_proposed_for_families_and_applied(run: Run, snapshot: Any) ->
     assert list(fixed(run, "--kind", "family")) == ["cleric-6", "cleric-7", "cleric-8"]
     assert '"ac 7"' in (run.rule("cleric-7") or "")
     assert run.json("check", "--kind", "family")["findings"] == []
-
-
-def test_a_rule_that_asks_for_nothing_is_removed(run: Run) -> None:
-    run.store({"boat": "{}"})
-    assert "  better: no rule\n" in run("check")
-    assert fixed(run) == {"boat": None}
-    assert run.rule("boat") is None
 
 
 def test_check_of_a_file_needs_no_workspace(
@@ -99,13 +91,6 @@ def test_export_and_import_again(run: Run, tmp_path: Path, snapshot: Any) -> Non
     run.store({"troll": None})
     assert run("import", str(out)).startswith("small: 1 rule saved, 1 unchanged")
     assert run.rule("troll") == OTHER
-
-
-def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> None:
-    run.store({"secret": GOOD})
-    for args, is_exported in ((ALL, True), ((), False), (("--level", "4"), True)):
-        assert ("secret" in run("export", *args)) is is_exported
-        assert run.err == ""
 
 
 def test_an_import_touches_nothing_that_the_user_may_not_see(run: Run, tmp_path: Path) -> None:
@@ -183,20 +168,6 @@ def test_import_names_what_it_refuses_and_saves_the_rest(
     assert run.rule("troll") == OTHER
 
 
-def test_a_bad_line_is_named_though_its_chunk_comes_again(
-    run: Run, tmp_path: Path, snapshot: Any
-) -> None:
-    file = write(
-        tmp_path / "in.jsonl",
-        {"id": "boat", "query_must": {"contain_one_of": [[]]}},
-        '{"id": "boat", "id": "troll", "query_must": {"contain": "x"}}',
-        {"id": "boat", "query_must": {"contain": "first"}},
-        {"id": "boat", "query_must": {"contain": "boat"}},
-    )
-    assert run("import", file, code=1) == snapshot
-    assert run.rule("boat") == '{"contain":"first"}'
-
-
 def test_an_undo_is_tried_first_and_leaves_out_what_was_changed_since(
     run: Run, tmp_path: Path, snapshot: Any
 ) -> None:
@@ -242,35 +213,6 @@ def test_an_import_that_cannot_be_closed_is_finished_at_the_next_start(
     assert (edit["state"], run.rule("boat")) == ("done", GOOD)
 
 
-def test_a_dry_run_saves_nothing(run: Run, tmp_path: Path, snapshot: Any) -> None:
-    file = write(tmp_path / "in.jsonl", {"id": "cleric-6", "query_must": None}, *THREE[:2])
-    assert run("import", file, "--dry-run") == snapshot
-    imported = run.json("import", file, "--dry-run")
-    assert [c["kind"] for c in imported["would_save"]] == ["removed", "new", "changed"]
-    assert run.rule("cleric-6") == GOOD
-    assert run.json("history") == []
-
-
-def test_a_draft_with_doubts_gives_way_to_a_later_line(run: Run, llm: Llm, tmp_path: Path) -> None:
-    llm(says(SPREAD, SPREAD, GOOD))
-    out = tmp_path / "drafts.jsonl"
-    printed = run(*SUGGEST, "--where", "id=cleric-7", "--out", str(out))
-    assert "1 with doubts" in printed
-    assert "held back until the remarks are removed.\n" in printed
-    draft = lines(out)[0]
-    assert "put them in one group" in draft["remarks"][0]
-    with out.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(draft | {"query_must": json.loads(GOOD), "remarks": []}) + "\n")
-    assert run("import", str(out)).startswith("small: 1 rule saved, 0 unchanged")
-    assert run.rule("cleric-7") == GOOD
-
-
-def test_a_line_that_comes_again_with_doubts_stays_accepted(run: Run, tmp_path: Path) -> None:
-    file = write(tmp_path / "in.jsonl", THREE[2], THREE[2] | {"remarks": ["one group"]})
-    assert run("import", file).startswith("small: 1 rule saved, 0 unchanged")
-    assert run.rule("boat") == GOOD
-
-
 def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(
     run: Run, tmp_path: Path, snapshot: Any
 ) -> None:
@@ -288,14 +230,6 @@ def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(
     assert (held["chunk_id"], held["doubts"]) == ("cleric-7", ["one group", "too few"])
     assert run("import", file, "--with-doubts") == snapshot
     assert run.rule("cleric-7") == SPREAD
-
-
-def test_import_of_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
-    run("import", str(tmp_path / "missing.jsonl"), code=2)
-    assert "missing.jsonl cannot be read: No such file" in run.err
-    (tmp_path / "bytes").write_bytes(b"\xff\x00")
-    run("import", str(tmp_path / "bytes"), code=2)
-    assert "line 1: not UTF-8" in run.err
 
 
 # -- history, undo, redo ---------------------------------------------------------------------------

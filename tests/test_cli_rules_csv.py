@@ -11,7 +11,6 @@ from rule_runs import GOOD, OTHER, Run
 from rule_runs import run as run
 from rule_runs import small as small
 
-from ragfilter.errors import InputError
 from ragfilter.model import Chunk
 from ragfilter.rules import rule_files
 
@@ -46,20 +45,6 @@ def test_a_title_is_no_formula(tmp_path: Path) -> None:
     assert rule_files.plan(file, {"boat": GOOD}).unchanged == 1
 
 
-def test_a_cell_with_remarks_holds_a_draft_back(tmp_path: Path) -> None:
-    file = tmp_path / "rules.csv"
-    file.write_text(
-        """id,query_must,remarks
-cleric-7,"{""contain"":""cleric""}",one group
-boat,"{""contain"":""boat""}",
-""",
-        encoding="utf-8",
-    )
-    plan = rule_files.plan(file, {"cleric-7": None, "boat": None})
-    assert [(held.chunk_id, held.doubts) for held in plan.held] == [("cleric-7", ("one group",))]
-    assert [change.chunk_id for change in plan.changes] == ["boat"]
-
-
 @pytest.mark.parametrize("chunk_id", ["h\ri", "h\ni", "h\x1b[2Ji", '"h";\ti, j'])
 def test_an_id_with_line_ends_comes_back_as_it_was(tmp_path: Path, chunk_id: str) -> None:
     file = tmp_path / "rules.csv"
@@ -87,35 +72,6 @@ def test_a_rule_that_cannot_be_read_comes_back_as_it_was(
     assert rule_files.read(file)[0]["boat"].rule == text
 
 
-@pytest.mark.parametrize("end", ["jsonl", "csv"])
-def test_a_rule_stored_in_another_form_comes_back_unchanged(tmp_path: Path, end: str) -> None:
-    file = tmp_path / f"rules.{end}"
-    text = '{"query_must": {"contain_all_of": [],  "contain": "boat"}}'
-    chunks = [Chunk("boat", rule=text)]
-    made = rule_files.csv_text(chunks) if end == "csv" else "".join(rule_files.lines(chunks))
-    file.write_text(made, encoding="utf-8", newline="")
-    plan = rule_files.plan(file, {"boat": text})
-    assert (plan.changes, plan.unchanged) == ((), 1)
-    assert len(rule_files.plan(file, {"boat": '{"contain": "ship"}'}).changes) == 1
-
-
-def test_a_file_that_is_not_text_is_refused_with_the_line(tmp_path: Path) -> None:
-    file = tmp_path / "in.jsonl"
-    file.write_bytes(b'{"id":"troll"}\n{"id":"bo\xffat"}')
-    with pytest.raises(InputError, match="line 2: not UTF-8"):
-        rule_files.plan(file, {"boat": None})
-
-
-def test_line_ends_of_another_system_are_those_of_the_first_line(tmp_path: Path) -> None:
-    file = tmp_path / "rules.csv"
-    for end in ("\n", "\r\n", "\r"):
-        rows = [HEAD, 'boat,,"{""contain"":', '""boat""}"', "troll,,{"]
-        file.write_text(end.join(rows) + end, encoding="utf-8", newline="")
-        plan = rule_files.plan(file, {"boat": None, "troll": None})
-        assert [change.after for change in plan.changes] == ['{"contain":"boat"}']
-        assert [refusal.line for refusal in plan.refusals] == [4]
-
-
 def imported(run: Run, file: Path, content: str | bytes, code: int = 1) -> str:
     """The output of the import of a file."""
     file.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -141,12 +97,6 @@ def test_a_file_without_a_header_is_refused_whole(run: Run, tmp_path: Path, text
     imported(run, tmp_path / "rules.csv", text, code=2)
     assert "line 1: the header does not name" in run.err
     assert run.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("row", ['cleric-6,,"a"b', 'troll,,"{'])
-def test_a_file_with_wrong_quotes_is_refused_whole(run: Run, tmp_path: Path, row: str) -> None:
-    imported(run, tmp_path / "rules.csv", f"{HEAD}\nboat,,null\n{row}\n", code=2)
-    assert "line 3: " in run.err
 
 
 @pytest.mark.parametrize("header", [b"sep=;\r\nID;Title;", b'\r\nID;"Title, or name, if any";'])

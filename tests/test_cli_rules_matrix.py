@@ -97,36 +97,6 @@ def test_a_draft_comes_with_its_row_and_its_losses(
     assert f"doubt: {loses}" in printed
 
 
-def test_one_rule_by_group_and_term(run: Run, labels: list[str]) -> None:
-    made = run.json("matrix", "cleric-6", *labels)["labelled"]
-    assert {row["place"] for row in made} == {
-        "contain_one_of[0]", "contain_one_of[0][0]", "contain_one_of[0][1]",
-    }  # fmt: skip
-    assert made[0]["conflicts"] == [["t", "cleric-6"]]
-    assert run("matrix", "cleric-6", *labels).splitlines()[1].startswith("part ")
-
-
-@pytest.mark.parametrize(
-    ("chunk", "why"), [("nobody", "no chunk"), ("boat", "no rule"), ("secret", "no chunk")]
-)
-def test_a_chunk_without_a_rule_to_look_at(
-    run: Run, labels: list[str], chunk: str, why: str
-) -> None:
-    run("matrix", chunk, *labels, "--set", "clearance.enabled=true", code=2)
-    assert f"{why}" in run.err
-    assert run.err.count("\n") == 1
-
-
-def test_proposals_for_families_are_measured_on_the_labels_of_the_workspace(
-    run: Run, own_labels: list[str]
-) -> None:
-    made = run.json("suggest", "--families")
-    row = next(p["matrix"] for p in made["proposals"] if p["id"] == "cleric-6")
-    assert (row["queries"], len(row["conflicts"])) == (2, 2)
-    assert made["effect"]["labelled"] == 2
-    assert "  2 queries, blocks 2, passes 0, 2 conflicts, " in run("suggest", "--families")
-
-
 def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
     run: Run, labels: list[str], tmp_path: Path
 ) -> None:

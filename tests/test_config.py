@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.cli.options import parse_set
 from ragfilter.cli.settings import markdown
 from ragfilter.errors import SettingsError
 from ragfilter.settings.config import Given, load, to_toml
@@ -89,12 +88,10 @@ def test_a_section_written_as_a_list_is_told(tmp_path: Path) -> None:
 REFUSED = [
     ({"MIN_TOP_K": "x"}, {}, ["quality.min_top_k", "'x'", "MIN_TOP_K", "from 1 to 1,000,000"]),
     ({"MIN_TOP_K": "0"}, {}, ["quality.min_top_k", "'0'", "from 1 to 1,000,000"]),
-    ({"RETRIEVAL_SCORE_THRESHOLD": "1.5"}, {}, ["score_threshold", "1.5", "from 0 to 1"]),
     ({"MIN_TOP_K": "60"}, {"quality.max_top_k": 50}, ["max_top_k (50)", "min_top_k (60)"]),
     ({"RAGFILTER_CUTOFF__GAP_TRESHOLD": "1"}, {}, ["RAGFILTER_CUTOFF__GAP_TRESHOLD", "unset"]),
     ({"ENABLE_RERANKER": "maybe"}, {}, ["ENABLE_RERANKER", "'maybe'", "true or false"]),
     ({}, {"cutoff.gap_threshold": "nan"}, ["cutoff.gap_threshold", "'nan'", "from --set"]),
-    ({}, {"cutoff.max_results": True}, ["cutoff.max_results", "True"]),
     ({}, {"cutoff.max_results": 2.5}, ["cutoff.max_results", "2.5"]),
     ({}, {"cutoff.strategy": "knee"}, ["one of gap, fixed, "]),
     ({}, {"gap_threshold": 1}, ["gap_threshold", "Did you mean cutoff.gap_threshold?"]),
@@ -112,15 +109,10 @@ def test_a_bad_value_is_named(
 
 REFERENCE = "See the settings reference."
 SUGGESTED = [
-    ("cutoff.gap_treshold", "Did you mean cutoff.gap_threshold?"),
-    ("retreival.k", "Did you mean retrieval.k?"),
     ("quality.threshold", "Did you mean quality.score_threshold?"),
     ("max_results", "Did you mean cutoff.max_results?"),
-    ("cutoff.gap", "Did you mean cutoff.gap_threshold?"),
     ("cutoff.k", "Did you mean retrieval.k?"),
-    ("cutoff.nosuch", REFERENCE),
     ("cutoff.m", REFERENCE),
-    ("cutoff", REFERENCE),
     ("enabled", REFERENCE),
 ]
 
@@ -135,10 +127,7 @@ def test_only_what_was_probably_meant_is_suggested(path: str, remedy: str) -> No
 BAD_FILES = [
     (b"[cutoff", "not valid TOML"),
     (b"a = " + b"[" * 10_000 + b"]" * 10_000, "s.toml is not valid TOML: it is nested too deeply"),
-    (b"a = " + b"{a=" * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
     (b"\xff", r"s.toml, line 1: not UTF-8 at byte 1. Save the file as UTF-8.$"),
-    (b"[cutoff]\njumps = 2 # \xe9", "s.toml, line 2: not UTF-8 at byte 13."),
-    (b"cutoff = 3", r"no setting 'cutoff' \(from .*s.toml\)"),
     (b"[cutoff]\nnope = 3", r"no setting 'cutoff.nope' \(from .*s.toml\)"),
     (b'[cutoff]\r\n\r\ngap_threshold = "x"', r"gap_threshold = 'x' \(from .*s.toml\)"),
     (
@@ -156,28 +145,6 @@ def test_a_bad_file_is_refused(tmp_path: Path, content: bytes, words: str) -> No
     file.write_bytes(content)
     with pytest.raises(SettingsError, match=words):
         load(file=file, environ={})
-
-
-def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
-    file = tmp_path / "s.toml"
-    file.write_bytes(b"\xef\xbb\xbf[cutoff]\njumps = 3\n")
-    assert load(file=file, environ={}).settings.cutoff.jumps == 3
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
-        load(file=tmp_path / "none.toml", environ={})
-
-
-def test_set_flags() -> None:
-    assert parse_set("cutoff.gap_threshold = 0.12") == ("cutoff.gap_threshold", "0.12")
-    with pytest.raises(SettingsError, match="the '=' is missing"):
-        parse_set("cutoff.gap_threshold")
-
-
-@pytest.mark.parametrize("name", PROFILES)
-def test_every_profile_is_valid(name: str) -> None:
-    assert load(profile=name, environ={}).profile == name
 
 
 def values(path: str) -> st.SearchStrategy[object]:
@@ -235,11 +202,9 @@ def test_the_settings_reference_is_up_to_date() -> None:
     [
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 5, "MIN_TOP_K"),
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 4, ""),
-        ({"MIN_TOP_K": "5"}, "quality.max_top_k", 10, ""),
         ({"MIN_TOP_K": "5", "RAGFILTER_QUALITY__MIN_TOP_K": "6"}, "quality.min_top_k", 6,
          "RAGFILTER_QUALITY__MIN_TOP_K"),
         ({"RERANKER_MODEL": "m"}, "quality.reranker", "cross_encoder", "RERANKER_MODEL"),
-        ({"RERANKER_MODEL": ""}, "quality.reranker", "late_interaction", ""),
     ],
 )  # fmt: skip
 def test_the_variable_behind_a_value_is_named(

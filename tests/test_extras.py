@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.basics.extras import check_version, extra
-from ragfilter.errors import DependencyError, RagfilterError
+from ragfilter.errors import DependencyError, RagfilterError, check_version, extra
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
@@ -30,7 +29,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 def test_another_version_is_refused(
     monkeypatch: pytest.MonkeyPatch, found: str, fits: bool
 ) -> None:
-    monkeypatch.setattr("ragfilter.basics.extras.version", {"chromadb": found}.get)
+    monkeypatch.setattr("ragfilter.errors.version", {"chromadb": found}.get)
     if fits:
         check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
         return

@@ -7,7 +7,6 @@ import pytest
 from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.wording import in_sample
-from ragfilter.layers.strategies.calibrated import calibration_for
 from ragfilter.model import Chunk, Hit, Pool, Space
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
@@ -54,12 +53,9 @@ SHARED = {
         # another model or space for the same texts
         ("full", BY_GAP, Fit("demo", "other", "l2"),
          f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
-        ("full", BY_GAP, Fit("demo", "all-MiniLM-L6-v2", "cosine"),
-         f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
         # values that somebody has set are theirs
         ("full", {**BY_GAP, "cutoff.gap_threshold": 0.07}, OTHER,
          f"Distance offset was fitted to {ON_DEMO}"),
-        ("adaptive-gap", {}, DEMO, f"Gap threshold and Distance offset were fitted to {SOURCES}"),
         ("adaptive-gap", {"cutoff.strategy": "otsu"}, DEMO, ""),
         ("adaptive-retrieval", {}, DEMO, f"Similarity threshold was fitted to {SOURCES}"),
         ("query-must", {}, OTHER, ""),
@@ -74,9 +70,6 @@ SHARED = {
         ("full", SHARED, DEMO, ""),
         ("full", SHARED, Fit("demo", "other", "l2"),
          "The settings were tuned on demo (all-MiniLM-L6-v2, l2), not with other, l2."),
-        ("full", SHARED, Fit("demo", "all-MiniLM-L6-v2", "cosine"),
-         "The settings were tuned on demo (all-MiniLM-L6-v2, l2), not with all-MiniLM-L6-v2, "
-         "cosine."),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
     ],
 )  # fmt: skip
@@ -101,15 +94,6 @@ def test_few_hits_are_measured_by_thresholds_that_belong_elsewhere(hits: int, to
     assert foreign_thresholds(as_applied(result), "full", OTHER) == told
 
 
-def test_what_names_no_model_is_refused_in_whole_words() -> None:
-    pool = Pool("Who?", "mine", "l2", (), embedder="all-MiniLM-L6-v2")
-    said = (
-        r"on hits without a collection name with the embedding model \(not named\), not all-MiniLM"
-    )
-    with pytest.raises(SettingsError, match=said):
-        calibration_for(Settings().with_values({"cutoff.calibration": UNNAMED}), pool)
-
-
 SCORED = TUNED.model_copy(update={"reranker": "late_interaction"}).json_text
 
 
@@ -130,17 +114,10 @@ def pool(embedder: str, space: Space) -> Pool:
         # if everything is reranked, scores are cut instead of distances
         ({"quality.enabled": True, "quality.mode": "always"}, "", "l2",
          "with the reranker none, not late_interaction"),
-        ({"quality.enabled": True, "quality.mode": "always", "cutoff.strategy": "relative"}, "",
-         "l2", ""),
-        ({"quality.mode": "always"}, "", "l2", ""),
-        ({"quality.enabled": True, "quality.mode": "always", "quality.reranker": "none"}, "", "l2",
-         ""),
         ({"quality.enabled": True}, "", "l2", ""),
         # values that somebody has set are theirs
         ({"cutoff.gap_threshold": 0.13}, "other", "l2", "cutoff.distance_offset was tuned on demo"),
         ({"cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3}, "other", "l2", ""),
-        # a share has no scale
-        ({"cutoff.strategy": "relative"}, "other", "cosine", ""),
         ({"cutoff.enabled": False}, "other", "cosine", ""),
         # tuned on scores, and the distances are cut now, always or for some questions
         ({"cutoff.tuned_on": SCORED}, "", "l2", "with the reranker late_interaction, not none"),
@@ -191,29 +168,14 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         ({"cutoff.gap_threshold": 0.13}, "v1", "demo", SEEN),
         # all were moved, but the labels chose the strategy
         (MOVED, "v1", "demo", SEEN),
-        (MOVED | {"quality.enabled": True, "quality.mode": "always"}, "v1", "demo", ""),
-        (SHARED | {"cutoff.max_results": 12}, "v1", "demo", SEEN),
         # otsu has a k, too, but reads none of the others
         ({"cutoff.strategy": "otsu"}, "v1", "demo", SEEN),
-        ({"cutoff.strategy": "otsu", "cutoff.max_results": 12}, "v1", "demo", ""),
-        ({"cutoff.enabled": False}, "v1", "demo", ""),
         # figures outside the cutoff
         (LIMITED, "v1", "demo", SEEN),
         (LIMITED | {"quality.score_threshold": 0.5}, "v1", "demo", ""),
-        (LIMITED | {"cutoff.enabled": True}, "v1", "demo", SEEN),
         (LEARNED_HERE, "", "mine", "The cutoff was learned from these same labels"),
         (LEARNED_HERE, "v2", "demo", "The cutoff was learned from labels of this collection"),
         (LEARNED_HERE, "v2", "mine", ""),
-        # written by hand, with an unknown measure
-        (
-            {
-                "cutoff.strategy": "otsu",
-                "cutoff.tuned_on": TUNED.model_copy(update={"values": {"beauty": 1}}).json_text,
-            },
-            "v1",
-            "demo",
-            "",
-        ),
     ],
 )  # fmt: skip
 def test_figures_over_labels_that_were_tuned_on_say_so(

@@ -46,10 +46,10 @@ from ragfilter.model import (
 )
 from ragfilter.publish import reports
 from ragfilter.publish.reports import ReportOrigin
-from ragfilter.report.reference_tree import Known
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
+from ragfilter.ui.inspect.reference_graph import Known
 from ragfilter.ui.session import link
 
 NAMES = ("ops", "hr", "law", "5", "None", "nan")

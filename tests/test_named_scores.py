@@ -69,7 +69,6 @@ def test_the_cutoff_cuts_by_the_score_that_is_named(
     [
         # Only words found b, at their first place.
         ("dense=0.25", "ab", "dense 0.300 > 0.250"),
-        ("dense=0.25 lexical=1", "ab", "dense 0.300 > 0.250"),
         ("dense=0.25, lexical=2", "acb", "dense 0.900 > 0.250"),
         ("lexical=1", "bd", "lexical 3.000 > 1.000"),
         ("mine=0.1", "acbd", ""),
@@ -89,18 +88,6 @@ def test_each_search_has_its_own_limit(limits: str, expected: str, reason: str) 
 def test_limits_that_cannot_be_read_are_refused() -> None:
     with pytest.raises(ValueError, match="must name scores"):
         filtered(limits="dense")
-
-
-def test_a_score_that_no_hit_has_is_told() -> None:
-    result = filtered("mine")(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
-    (warning,) = result.warnings
-    assert "no hit has a score named mine" in result.trace("cutoff").detail.cut.reason  # type: ignore[union-attr]
-    assert warning.endswith("compares the distance. Named scores here: dense, lexical.")
-
-
-def test_one_dense_score_is_no_list_of_equal_ones() -> None:
-    scores = {"dense": [0.2, None, None, None], "lexical": columns("lexical")["lexical"]}
-    assert filtered()(QUERY, hits(), scores, metric=METRIC).warnings == ()
 
 
 def test_distances_tuned_on_one_score_are_refused_for_another() -> None:
@@ -162,13 +149,6 @@ def test_a_hidden_hit_changes_no_rank() -> None:
     }
     found = filtered()(QUERY, [secret, *hits()], scores, metric=METRIC, user=rf.User()).hits
     assert [(h.id, h.scores) for h in found] == [(h.id, h.scores) for h in seen]
-
-
-def test_a_sweep_keeps_what_a_replay_keeps() -> None:
-    flt = filtered("lexical", max_results=2)
-    result = flt(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
-    ((swept, _),) = kept(result.pool, plan([flt.settings]))
-    assert swept == result.kept
 
 
 def test_langchains_fused_documents_are_cut_by_the_dense_distance() -> None:

@@ -40,9 +40,9 @@ from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
-from ragfilter.report import curve_points
 from ragfilter.report.verdicts import preview_expansion
 from ragfilter.settings.schema import Settings
+from ragfilter.ui.inspect import curve_plot
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b *|\btime +""")
 
@@ -64,12 +64,12 @@ def made_as_the_user(result: PoolResult) -> str:
     """Everything that is shown or saved as the user, without times."""
     view = as_user(result)
     shown = report.rows(result)
-    points = curve_points.place(view, shown, cut_of(view))
+    points = curve_plot.place(view, shown, cut_of(view))
     told = (
         exports(result),
         query_text(result, profile="full", every=True),
         repr(points),
-        repr(curve_points.around_cut(view, points, cut_of(view))),
+        repr(curve_plot.around_cut(view, points, cut_of(view))),
         repr([(need.kind, need.chunk_ids, need.why) for need in result.needs]),
     )
     return TIMES.sub("", "\n".join(told))

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from ragfilter.cli import main
-from ragfilter.indexing.ray_cluster import BATCH
+from ragfilter.indexing.order import BATCH
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import text_key
 from ragfilter.workbench import Workbench

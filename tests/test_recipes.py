@@ -15,16 +15,19 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
-from ragfilter.settings.schema import STRATEGIES
-
 pytestmark = pytest.mark.model
 
 ROOT = Path(__file__).resolve().parents[1]
 OWLBEARS = "Tell me about owlbears"
 SCHEMA = "ragfilter/settings/schema.py"
 ADDED = ["ragfilter/layers/short.py", "ragfilter/layers/strategies/half.py"]
-TESTS = ["tests/test_theme.py", "tests/test_story.py", "tests/layers",
-         "tests/test_config.py::test_a_bad_value_is_named"]  # fmt: skip
+TESTS = [
+    "tests/test_theme.py",
+    "tests/test_story.py",
+    "tests/layers/test_cutoff.py",
+    "tests/layers/test_strategies.py",
+    "tests/test_config.py::test_a_bad_value_is_named",
+]
 """Those that look at every layer and strategy."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -82,16 +85,6 @@ again = unfolded(opened(on["link"]))
 again.session_state["session"].chunk = sys.argv[1]
 again.session_state["session"].panel = "Chunk"
 print(json.dumps([off, on, seen(ran(again))]))
-"""
-
-LIBRARY = f"""
-import json, os
-import ragfilter as rf
-
-values = {{"short.enabled": True, "short.fewest": 500, "cutoff.strategy": "half"}}
-with rf.open_workspace(os.environ["RAGFILTER_DATA_DIR"]) as ws:
-    settings = rf.Filter("adaptive-gap").settings.with_values(values)
-    print(json.dumps(ws["demo"].search({OWLBEARS!r}, settings).to_dict()["kept"]))
 """
 
 
@@ -173,40 +166,12 @@ def test_the_command_line_runs_the_layer_and_explains_its_drops(document: dict[s
     assert len(document["kept"]) == 3
 
 
-def test_the_library_keeps_what_the_command_line_keeps(run: Run, document: dict[str, Any]) -> None:
-    assert json.loads(run("-c", LIBRARY).stdout) == document["kept"]
-
-
-def test_the_trace_names_the_layer_its_settings_and_its_line(
-    query: subprocess.CompletedProcess[str],
-) -> None:
-    trace = query.stderr
-    assert "\n  short: fewest 500\n" in trace
-    assert re.search(r"\nLayer short: \d+ in, \d+ out, .*\n  \d+ too short\n", trace)
-    assert "\n  half: half of 5" in trace
-
-
-def test_what_the_strategy_drops_says_why(document: dict[str, Any]) -> None:
-    fell = [h for h in document["hits"] if (h["layer"], h["outcome"]) == ("cutoff", "dropped")]
-    cut = [h for h in fell if "beyond the first" not in h["reason"]]
-    assert len(cut) == 2
-    assert all(h["reason"].startswith("after the cut: half of 5") for h in cut)
-    assert all(h["value"] >= h["limit"] for h in cut)
-
-
 def test_the_strategy_cuts_a_list(run: Run) -> None:
     cut = run("-m", "ragfilter", "cut", "0.1", "0.2", "0.9", "--strategy", "half", "--json")
     made = json.loads(cut.stdout)
     assert (made["kept"], made["reason"]) == (2, "half of 3")
     help_ = " ".join(run("-m", "ragfilter", "cut", "--help").stdout.split())
     assert "half: the nearer half." in help_
-
-
-def test_the_settings_reference_names_both(run: Run) -> None:
-    page = run("-m", "ragfilter", "settings").stdout
-    assert "| `short.fewest` | `40` | a whole number from 1 to 10,000 | characters |" in page
-    assert "`RAGFILTER_SHORT__ENABLED`" in page
-    assert f"one of {', '.join((*STRATEGIES, 'half'))}" in page
 
 
 def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings_them_back(

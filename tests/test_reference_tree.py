@@ -9,9 +9,9 @@ from referring import CHUNKS
 
 from ragfilter.engine.replay import replay
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
-from ragfilter.report.reference_tree import Known, ReferenceTree, read_neighbours, tree
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
+from ragfilter.ui.inspect.reference_graph import Known, ReferenceTree, read_neighbours, tree
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -92,27 +91,6 @@ def test_there_are_no_figures_where_nothing_was_judged(
     assert report.document(result)["judge"] is None
     assert "\njudge:" not in query_text(result, profile="llm-filter")
     assert all(row.said == "" for row in report.verdict_rows(result))
-
-
-def test_the_text_tells_the_figures() -> None:
-    shown = query_text(judged(), profile="llm-filter")
-    assert (
-        "judge: 2 of 4 candidates kept, 50.0% cut, 2 brought in by references "
-        "| 400 + 20 tokens, 1.2 s | m, "
-    ) in shown
-    assert "\n  decisions: 1 DISCARD, 1 EXPAND_1, 1 KEEP\n" in shown
-    assert "\n  ignored in its reply: 1 decision for an id not asked about\n" in shown
-    assert re.search(r"brought +1.200 +low ", shown)
-    remembered = query_text(judged(replace(SAID, cached=True)), profile="llm-filter")
-    assert "tokens, cached | m" in remembered
-
-
-def test_nothing_similar_is_no_judging() -> None:
-    far = judged(None, replace(POOL, hits=(hit("far", 18),)))
-    assert report.judge_stats(far) is None
-    shown = query_text(far, profile="llm-filter")
-    assert "No chunk reaches the judge's minimum similarity of 0.3" in shown
-    assert "0 + 0 tokens" not in shown
 
 
 def test_remarks_and_decisions_as_a_user_with_clearance() -> None:

@@ -18,7 +18,7 @@ from coloraide import Color
 
 from ragfilter.layers.registry import LAYERS
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.plotting import Ink
+from ragfilter.ui.look.theme import Ink
 
 CONFIG = tomllib.loads(
     (Path(__file__).resolve().parents[1] / ".streamlit" / "config.toml").read_text("utf-8")

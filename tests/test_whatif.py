@@ -15,7 +15,6 @@ from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.registry import layer
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
-from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
@@ -42,7 +41,6 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> PoolResult:
         # threshold of 0.150; the fallback then ends at 0.5. 26 tokens a chunk, with its number and
         # its title, make a context budget of 129.
         ("c5", {}),
-        # Without any cliff the offset decides, up to 0.1 + 0.3.
         ("c4", {"cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.3}),
     ],
     ids=["c6", "c7", "c5", "c4"],
@@ -52,43 +50,6 @@ def test_the_smallest_changes(
 ) -> None:
     made = changes(result(CLIFFS, **settings), chunk)
     assert [(c.words, c.came, c.went) for c in made] == snapshot
-
-
-def test_a_chunk_that_did_not_fit_into_the_prompt_needs_a_larger_budget() -> None:
-    hits = tuple(Hit(Chunk(f"c{n}", "word " * 40), d, n) for n, d in enumerate((0.1, 0.2), start=1))
-    tight = Settings().with_values({"context.max_context_tokens": 60})
-    made = replay(Pool("a question", "demo", "l2", hits), tight)
-    (change,) = changes(made, "c2")
-    assert change.words.startswith("Context budget 60 → ")
-    for budget, kept in ((change.new, ["c1", "c2"]), (change.new - 1, ["c1"])):
-        other = Settings().with_values({"context.max_context_tokens": budget})
-        assert [hit.id for hit in replay(made.pool, other).kept] == kept
-
-
-def test_switching_off_what_thresholds_were_tuned_with_is_not_offered() -> None:
-    tuned = TunedOn(
-        collection="demo", embedder="", space="l2", reranker="late_interaction", labels="",
-        queries=20, date="", strategy="gap", values={"cutoff.gap_threshold": 0.1},
-    )  # fmt: skip
-    always = {"quality.enabled": True, "quality.mode": "always"}
-    few = {"quality.min_top_k": 1, "quality.max_top_k": 2}
-    hits = tuple(
-        Hit(Chunk(f"c{n}"), 0.1 * n, n, rerank_score=0.9 if n < 3 else None) for n in range(1, 5)
-    )
-    pool = Pool("q", "demo", "l2", hits, reranker="late_interaction")
-    settings = Settings().with_values({**always, **few, "cutoff.tuned_on": tuned.json_text})
-    made = changes(replay(pool, settings), "c4")
-    assert "Switch Quality off" not in [each.words for each in made]
-
-
-def test_a_change_is_found_where_the_far_end_of_its_range_undoes_it() -> None:
-    # Up to rank 6 the jump is before rank 6; up to rank 7 it is before rank 3 again.
-    distances = (0.2, 0.3, 0.31, 0.32, 0.52, 0.72, 0.73)
-    chosen = {"cutoff.strategy": "autocut", "cutoff.max_results": 4, "cutoff.min_results": 2}
-    made = changes(result(distances, **chosen), "c5")
-    assert [(c.words, c.came, c.went) for c in made] == [
-        ("Max results 4 → 6", ("c3", "c4"), ()),
-    ]
 
 
 def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
@@ -129,15 +90,6 @@ def test_what_one_setting_cannot_bring_back_two_can() -> None:
     assert (pair.came, pair.went) == (("c6",), ())
     settings = made.settings.with_values(pair.values)
     assert "c7" in [hit.id for hit in replay(made.pool, settings).kept]
-
-
-def test_what_three_limits_keep_out_is_said() -> None:
-    rule = '{"contain": "owl"}'
-    far = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2"), 0.2, 2), Hit(Chunk("c3", rule=rule), 0.9, 3))
-    limits = {"query_must.enabled": True, "cutoff.max_results": 2, "retrieval.k": 2}
-    made = replay(Pool("a question", "demo", "l2", far), Settings().with_values(limits))
-    assert changes(made, "c3") == ()
-    assert stays(made, "c3").startswith("More than two limits keep it out. First query_must: ")
 
 
 def test_clearance_is_never_among_the_changes() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ragfilter.answer.context import estimate
 from ragfilter.errors import ChatError, ChatErrorKind
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.text.normalise import ends_in_half, whole
-from ragfilter.text.tokens import estimate
 
 MAX_BYTES = 128 * 1024
 """An answer is a few thousand bytes; one of a model that thinks aloud, a hundred thousand."""

@@ -15,8 +15,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError, StoreError, StoreUnavailable
+from ragfilter.errors import InputError, StoreError, StoreUnavailable, extra
 from ragfilter.text.urls import shown
 
 with extra("chroma"):

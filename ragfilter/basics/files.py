@@ -11,12 +11,13 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from json import JSONDecodeError
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -29,6 +30,8 @@ COMPRESSED = {
     b"PK\x03\x04": "zip",
 }  # fmt: skip
 """What compressed files begin with."""
+LONGEST_NAME = 200
+"""Maximum bytes of a file's name; most systems allow 255."""
 
 
 def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]:
@@ -302,3 +305,37 @@ class TextFiles:
 
     def close(self) -> None:
         """Close what holds them."""
+
+
+class Upload(Protocol):
+    """A file that a visitor sent."""
+
+    name: str
+
+    def getvalue(self) -> bytes:
+        """Its content."""
+
+
+@contextlib.contextmanager
+def as_files(*uploads: Upload | None) -> Iterator[list[Path]]:
+    """Write the uploads to temporary files while they are read, skipping None."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, upload in enumerate(filter(None, uploads)):
+            # In separate folders, since both may have the same name.
+            # The ending of a long name, which shows its type.
+            name = Path(upload.name).name.encode("utf-8", "replace")[-LONGEST_NAME:]
+            paths.append(Path(folder, str(number), name.decode(errors="ignore")))
+            paths[-1].parent.mkdir()
+            paths[-1].write_bytes(upload.getvalue())
+        try:
+            yield paths
+        except InputError as error:
+            raise InputError(by_name(error.message, paths), remedy=error.remedy) from None
+
+
+def by_name(message: str, paths: Sequence[Path]) -> str:
+    """`message` with the names of the uploaded files instead of their paths."""
+    for path in paths:
+        message = message.replace(str(path), path.name)
+    return message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 
 with extra("app"):
     import typer as typer

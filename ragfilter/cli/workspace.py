@@ -176,7 +176,7 @@ def copy(
 
     What other programs made in Chroma, prompts and templates are not copied.
     """
-    from ragfilter.stores.moving import copy_workspace
+    from ragfilter.stores.manage import copy_workspace
     from ragfilter.workbench import open_workspace_of, read_deployment
 
     with (

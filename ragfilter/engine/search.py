@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.basics.extras import extra
 from ragfilter.basics.threads import Shelf
+from ragfilter.errors import extra
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Score, User
 from ragfilter.protocols import (

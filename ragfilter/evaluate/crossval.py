@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.text.normalise import normalise
 
 SEED = 0

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.basics.extras import extra
 from ragfilter.basics.files import read_lines
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.text.numbers import p_value
 
 LEVEL = 0.05

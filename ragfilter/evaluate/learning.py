@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from ragfilter.answer.context import fits
-from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import replay, scan_rules
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
 from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of

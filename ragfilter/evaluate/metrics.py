@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 
 Values = NDArray[np.float64]
 SET_FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")

@@ -1,22 +1,101 @@
-"""An indexing job as a value, also as JSON: what to index, how, and into which collection."""
+"""An indexing job as a value, also as JSON: what to index, how, and into which collection. A Ray
+cluster may embed it, if one machine would take days.
+
+Source: docs/deployment.md#bulk. The cluster's machines need ragfilter and the model; only texts and
+vectors travel. What is embedded is saved part by part, so an indexing that is interrupted goes on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+import logging
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from ragfilter.errors import CollectionMissing, InputError, RagfilterError
+import numpy as np
+
+from ragfilter.errors import CollectionMissing, InputError, ModelError, RagfilterError, extra
 from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.model import Chunk
-from ragfilter.protocols import Embedder, Progress
+from ragfilter.models.embedder import OPENAI
+from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores.base import IndexReport
-from ragfilter.workbench import Workbench
+from ragfilter.workbench import Workbench, make_embedder, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.stores.relabel import Relabelled
+
+LOCAL = "local"
+BATCH = 64
+"""Texts of one task: what a lost worker costs."""
+WAIT_S = 10.0
+"""How long a cluster may take to answer."""
+
+
+class RayEmbedder:
+    """Unit vectors from the model `name`, which every worker of the cluster loads. `address` is
+    Ray's, or "local" for a cluster of this machine's cores.
+
+    Raises InputError if there is no such cluster, and DependencyError without Ray.
+    """
+
+    at_once = 64 * BATCH
+    """Texts embedded before they are saved: enough to keep many workers busy."""
+
+    def __init__(self, name: str, address: str) -> None:
+        # It would report its use over the network.
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        with extra("ray"):
+            import ray
+        if name.startswith(OPENAI):
+            raise InputError(
+                f"{name} is embedded by its endpoint, not by Ray.", remedy="Leave out --ray."
+            )
+        if not ray.is_initialized():
+            try:
+                # Ray itself tries for minutes.
+                host, colon, port = address.removeprefix("ray://").partition(":")
+                if colon:
+                    socket.create_connection((host, int(port)), WAIT_S).close()
+                ray.init(
+                    address if address != LOCAL else None,
+                    log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False,
+                )  # fmt: skip
+            except (OSError, ValueError, RuntimeError) as error:
+                raise InputError(
+                    f"There is no Ray cluster at {address}: {error}",
+                    remedy=f'Start one with `ray start --head`, or give "{LOCAL}".',
+                ) from error
+        self.name = name
+        # Ray repeats a task whose worker ended, up to three times.
+        self._embed = ray.remote(_embed)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors (float32), shape (len(texts), dimension). Raises ModelError."""
+        import ray
+
+        parts = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        try:
+            return np.concatenate(ray.get([self._embed.remote(self.name, part) for part in parts]))
+        except ray.exceptions.RayError as error:
+            raise ModelError(
+                f"Ray did not embed the texts: {error}",
+                remedy="Run the same command again to continue from there.",
+            ) from error
+
+
+def _embed(model: str, texts: Sequence[str]) -> Vectors:
+    return _loaded(model).embed(texts)
+
+
+@cache
+def _loaded(model: str) -> Embedder:
+    return make_embedder(model, read_deployment(), ExitStack())
+
 
 EVERY = 1000
 """So many records are read between two reports."""
@@ -137,7 +216,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
     )
     if order.ray:
-        from ragfilter.indexing.ray_cluster import RayEmbedder
+        from ragfilter.indexing.order import RayEmbedder
 
         embedder = RayEmbedder(embedder.name, order.ray)
     reading = ReadOptions(

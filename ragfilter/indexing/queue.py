@@ -25,8 +25,7 @@ from pydantic import TypeAdapter
 
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, WHOLE
-from ragfilter.basics.extras import extra
-from ragfilter.errors import Action, RagfilterError, WorkspaceLocked
+from ragfilter.errors import Action, RagfilterError, WorkspaceLocked, extra
 from ragfilter.indexing.order import PHASES, Done, Order, Refusal, Watch, carry_out
 from ragfilter.protocols import Progress
 from ragfilter.stores.base import IndexReport

@@ -17,8 +17,7 @@ import numpy as np
 
 from ragfilter.answer.extractive import passages
 from ragfilter.basics import database
-from ragfilter.basics.extras import extra
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import RagfilterError, extra
 from ragfilter.models.embedder import OPENAI
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.stores import copies

@@ -11,9 +11,8 @@ from itertools import count, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragfilter.basics.extras import extra
 from ragfilter.basics.files import parse_toml, read_text
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.ingest.passages import Lines, passages, text_records
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 from ragfilter.ingest.yaml import WORDS, parse_yaml

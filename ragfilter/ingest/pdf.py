@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 

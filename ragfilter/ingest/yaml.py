@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 
 with extra("ingest"):
     import yaml

@@ -28,7 +28,7 @@ from time import perf_counter
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragfilter.answer.context import one_line
+from ragfilter.answer.context import estimate, one_line
 from ragfilter.answer.reply import bounded, estimated_usage, prompt_tokens
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import ChatError, RagfilterError
@@ -39,7 +39,6 @@ from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
 from ragfilter.protocols import ChatModel, Message, Texts, Usage
 from ragfilter.settings.schema import Judge, Settings
-from ragfilter.text.tokens import estimate
 
 log = logging.getLogger(__name__)
 

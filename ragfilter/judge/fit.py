@@ -21,11 +21,10 @@ from functools import cached_property, lru_cache
 from math import log
 from typing import NamedTuple
 
-from ragfilter.answer.context import SHORTENED, defuse, one_line
+from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
 from ragfilter.answer.extractive import units
 from ragfilter.model import Chunk
 from ragfilter.text.normalise import normalise
-from ragfilter.text.tokens import estimate, head
 
 SHOWN_REFS = 20
 LINE_CHARS = 200

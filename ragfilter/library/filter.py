@@ -15,10 +15,9 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.basics.extras import check_installed
 from ragfilter.engine.complete import complete_all
 from ragfilter.engine.search import Backends
-from ragfilter.errors import InputError, SettingsError
+from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import check_distances
@@ -444,7 +443,7 @@ HTTP = "http:"
 def _named_reranker(name: str, quality: Quality) -> Reranker:
     if name.startswith(HTTP):
         check_installed("openai", extra="openai")
-        from ragfilter.models.http_reranker import HttpReranker, RerankEndpoint
+        from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
 
         url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
         return HttpReranker(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 from ragfilter.library.result import FilterCall, keep
 from ragfilter.library.scores import Metrics
 from ragfilter.model import User

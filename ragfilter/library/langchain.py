@@ -10,8 +10,7 @@ from inspect import getdoc
 from typing import Any
 
 from ragfilter import report
-from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.library.result import FilterCall, Result, keep
 from ragfilter.library.scores import Metrics
 from ragfilter.library.tools import ChunkTools, Searchable, profile_settings, raising

@@ -6,8 +6,7 @@ import logging
 from math import inf, log
 from typing import Any
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.library.result import FilterCall, keep
 from ragfilter.library.scores import Metrics
 from ragfilter.model import User

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, TypeVar
 from pydantic import Field
 
 from ragfilter import __version__, protocols, report
-from ragfilter.basics.extras import extra
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import RagfilterError, extra
 from ragfilter.layers.judge import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
 from ragfilter.settings.config import load

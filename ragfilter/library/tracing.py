@@ -14,7 +14,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 from ragfilter.library import result as results
 from ragfilter.library.result import Result
 from ragfilter.model import Hit, LayerTrace, similarity

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import DependencyError, ModelError
+from ragfilter.errors import DependencyError, ModelError, extra
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 

@@ -19,11 +19,17 @@ from functools import partial
 from typing import Any
 
 from ragfilter.answer.reply import bounded
-from ragfilter.basics.extras import extra
 from ragfilter.basics.threads import check_stopped, patience
-from ragfilter.errors import ChatError
-from ragfilter.models import insides
-from ragfilter.models.endpoint import explain, failure, read_endpoint, timed_out
+from ragfilter.errors import ChatError, extra
+from ragfilter.models.endpoint import (
+    body_of,
+    explain,
+    failure,
+    read_endpoint,
+    replace_body,
+    timed_out,
+    to_completion,
+)
 from ragfilter.protocols import Delta, Message, Usage
 
 with extra("openai"):
@@ -198,7 +204,7 @@ class OpenAIChat:
 
     def _guard(self, response: httpx2.Response) -> None:
         """Called with every response before anything is read of it. Raises ChatError."""
-        insides.replace_body(response, partial(_Body, stop=self._call.stop))
+        replace_body(response, partial(_Body, stop=self._call.stop))
         if response.has_redirect_location:
             there = response.url.join(response.headers["location"])
             if _origin(there) != _origin(response.url):
@@ -264,7 +270,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -> Iterator[Delta]:
     """The pieces of an opened stream. Calls `finished` when the model says that it is done, since
     some servers keep the stream open. Raises ChatError if the answer is not whole."""
-    body = insides.body(response)
+    body = body_of(response)
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):
         response.close()
@@ -327,7 +333,7 @@ def _whole(response: openai.Stream[Any]) -> Any:
         raise failure("unreadable", _MISSING)
     if data.get("error"):
         raise openai.APIError("error", response.response.request, body=data["error"])
-    return insides.to_completion(data)
+    return to_completion(data)
 
 
 def _first(choices: object) -> Any:

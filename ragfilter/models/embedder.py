@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragfilter.basics.extras import extra
 from ragfilter.basics.files import kind
-from ragfilter.errors import DependencyError, ModelError
+from ragfilter.errors import DependencyError, ModelError, extra
 from ragfilter.models.bundled import BUNDLED, CHARS_PER_TOKEN
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole

@@ -2,7 +2,8 @@
 that can go wrong there, as a ChatError with a remedy.
 
 Nothing here repeats an endpoint's message when it refuses a key, since that may contain a part of
-the key. Source: docs/design.md#parts.
+the key. What openai and httpx2 do not document is used for tested releases only. Source:
+docs/design.md#parts.
 """
 
 from __future__ import annotations
@@ -10,19 +11,43 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import ChatError, ChatErrorKind, SettingsError
-from ragfilter.models import insides
+from ragfilter.errors import ChatError, ChatErrorKind, SettingsError, check_version, extra
 from ragfilter.text.urls import web_address
 
 with extra("openai"):
     import httpx2
     import openai
+    import packaging as packaging
+    from openai.types.chat import ChatCompletion
+
+check_version("openai", ">=3.16,<4", extra="openai")
+check_version("httpx2", ">=2.12,<3", extra="openai")
+
+
+def replace_body(response: httpx2.Response, wrap: Callable[[Any], httpx2.SyncByteStream]) -> None:
+    """Read the body through `wrap` from now on. Before anything was read of it, as in a hook."""
+    response.stream = wrap(response.stream)
+
+
+def body_of(stream: openai.Stream[Any]) -> object:
+    """The body that `stream` is read from, as `replace_body` made it."""
+    return stream.response.stream
+
+
+def to_completion(data: dict[str, Any]) -> ChatCompletion:
+    """A completion of whatever an endpoint sent, unchecked as in a stream."""
+    return ChatCompletion.construct(**data)
+
+
+def is_hang_up(error: openai.APIConnectionError) -> bool:
+    """Whether the endpoint closed the connection before it answered; only the text tells."""
+    return "disconnected" in str(error.__cause__)
+
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "none"
@@ -187,7 +212,7 @@ def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> 
     if answered or any(isinstance(cause, httpx2.ReadError) for cause in causes):
         return failure("cut")
     if any(isinstance(cause, httpx2.RemoteProtocolError) for cause in causes):
-        return failure("cut") if insides.is_hang_up(error) else failure("unreadable", "not HTTP")
+        return failure("cut") if is_hang_up(error) else failure("unreadable", "not HTTP")
     return _unreachable(host, "the connection failed")
 
 

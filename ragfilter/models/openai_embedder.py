@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ragfilter.basics.extras import extra
 from ragfilter.basics.threads import within
-from ragfilter.errors import ChatError, ModelError
+from ragfilter.errors import ChatError, ModelError, extra
 from ragfilter.models.embedder import OPENAI
 from ragfilter.models.endpoint import explain, read_endpoint, timed_out
 from ragfilter.protocols import Vectors

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from ragfilter import __version__
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
-from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import unfiltered
+from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, query_sets, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
@@ -29,9 +29,8 @@ from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
 from ragfilter.publish import drawing
-from ragfilter.report import in_prompt, rows, seen
-from ragfilter.report.rows import contrast, reason
-from ragfilter.report.summary import Story, sentences, story
+from ragfilter.report.rows import contrast, reason, rows, seen
+from ragfilter.report.summary import Story, in_prompt, sentences, story
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers

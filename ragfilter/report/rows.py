@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ragfilter.basics.extras import extra
 from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import as_user
+from ragfilter.errors import extra
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS

@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ragfilter.answer.context import estimate
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgementCache, JudgePrompt, JudgeStats
 from ragfilter.layers.clearance import is_clean, viewer
@@ -19,7 +20,6 @@ from ragfilter.protocols import Usage
 from ragfilter.report.rows import seen, visible
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
-from ragfilter.text.tokens import estimate
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices

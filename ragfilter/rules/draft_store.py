@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pydantic import TypeAdapter
 
 from ragfilter.basics import database
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 from ragfilter.rules.drafting import Draft
 
 with extra("chroma"):

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
-from ragfilter.answer.context import SHORTENED, defuse, one_line
+from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
 from ragfilter.answer.reply import (
     bounded,
     estimated_usage,
@@ -38,7 +38,6 @@ from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
-from ragfilter.text.tokens import estimate, head
 
 MAX_OBJECTS = 50
 _LAST_COMMA = re.compile(r",\s*([\]}])")

@@ -22,8 +22,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from ragfilter.basics import database
-from ragfilter.basics.extras import extra
-from ragfilter.errors import ConflictError
+from ragfilter.errors import ConflictError, extra
 
 with extra("chroma"):
     import sqlalchemy as sa

@@ -57,10 +57,10 @@ def options() -> dict[str, Any]:
 def inspect() -> None:
     """One question seen through, from the store to the answer."""
     from ragfilter.ui.kit import empty, help, problems, question_box, sidebar, view_as, workflow
-    from ragfilter.ui.look import frame, html
+    from ragfilter.ui.look import html
     from ragfilter.ui.session import link, state, visit
 
-    frame.dress()
+    html.dress()
     here = visit.begin()
     # Not ended by st.stop(): Streamlit would then keep the state of the controls that were not
     # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
@@ -88,7 +88,7 @@ def inspect() -> None:
         help.draw_tour(view)
         page.finish(view, places)
     else:
-        html.heading("Inspect", level=1)
+        html.unseen_heading("Inspect", level=1)
         sidebar.draw_reset("Reset")
         empty.draw(here, error)
         help.draw(here.resources)
@@ -154,12 +154,12 @@ def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
     """Draw what stands around a page: its heading, if it has a `title`, the path and help, whose
     view it is, the choices in the sidebar, and messages."""
     from ragfilter.ui.kit import help, problems, sidebar, view_as, workflow
-    from ragfilter.ui.look import frame, html
+    from ragfilter.ui.look import html
     from ragfilter.ui.session import state, visit
 
-    frame.dress()
+    html.dress()
     if title:
-        html.heading(title, level=1)
+        html.unseen_heading(title, level=1)
     here = visit.begin(anew=anew)
     place = workflow.reserve()
     sidebar.choose(here, steps=steps)

@@ -12,17 +12,16 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ragfilter import report
+from ragfilter.answer.context import estimate
 from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
 from ragfilter.model import MAX_LEVEL, Hit, Metric, Status, User, similarity
-from ragfilter.report import ChunkRow
-from ragfilter.report.rows import rerank_score
+from ragfilter.report.rows import ChunkRow, rerank_score
 from ragfilter.service.gate import Caller
 from ragfilter.service.problems import Refused
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import PROFILES, profile
 from ragfilter.settings.schema import Settings
-from ragfilter.text.tokens import estimate
 
 MAX_HITS = 1000
 MAX_DOCUMENTS = 200

@@ -18,10 +18,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter.basics.extras import extra
 from ragfilter.basics.files import TextFiles, decode, read_text
 from ragfilter.basics.files import parse_toml as parse_tree
-from ragfilter.errors import InputError, SettingsError, complaint
+from ragfilter.errors import InputError, SettingsError, complaint, extra
 from ragfilter.settings import profiles
 from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.schema import Settings, field, fields

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME, WHOLE
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 
 with extra("chroma"):
     import sqlalchemy as sa

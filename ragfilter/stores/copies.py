@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import StoreError
+from ragfilter.errors import StoreError, extra
 from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Catalogue, Vectors
 

@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME, WHOLE
-from ragfilter.basics.extras import extra
-from ragfilter.errors import ConflictError, InputError
+from ragfilter.errors import ConflictError, InputError, extra
 from ragfilter.model import Chunk, User
 from ragfilter.stores.base import pages
 from ragfilter.text.normalise import whole

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 from ragfilter.text.normalise import whole
 
 with extra("chroma"):

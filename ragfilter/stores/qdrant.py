@@ -19,12 +19,12 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid5
 
-from ragfilter.basics.extras import extra
 from ragfilter.errors import (
     CollectionMissing,
     RagfilterError,
     StoreError,
     StoreUnavailable,
+    extra,
 )
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where

@@ -14,8 +14,7 @@ from typing import Any
 
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME, WHOLE
-from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.model import User
 
 with extra("chroma"):

@@ -35,9 +35,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT
-from ragfilter.basics.extras import extra
 from ragfilter.basics.files import TextFiles
-from ragfilter.errors import InputError, WorkspaceLocked
+from ragfilter.errors import InputError, WorkspaceLocked, extra
 from ragfilter.model import User
 
 with extra("chroma"):

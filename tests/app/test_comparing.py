@@ -15,7 +15,7 @@ from ragfilter.engine.retrieve import run
 from ragfilter.ingest import demo
 from ragfilter.settings import config
 from ragfilter.text.titles import short_title
-from ragfilter.ui.compare.one import TITLE_WIDTH
+from ragfilter.ui.compare.page import TITLE_WIDTH
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model

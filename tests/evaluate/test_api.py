@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 
 import ragfilter as rf
 from ragfilter.errors import InputError
-from ragfilter.evaluate.labelled_queries import Labels, labels_version
-from ragfilter.evaluate.learning import Provenance
 
 DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]
 FAR = [0.2, 0.22, 0.24, 0.26, 0.8] + [0.9 + 0.01 * n for n in range(25)]
@@ -34,12 +31,6 @@ def test_results_are_measured_by_their_labels() -> None:
     assert made.rows[1].lost == ("c9",)
 
 
-def test_questions_without_anything_relevant_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    rf.measure(results(), {**QRELS, "bare": {"c0": 0}})
-    assert "Only 2 questions have a chunk labelled relevant" in caplog.text
-    assert "1 question has no chunk labelled relevant, so it counts as having no" in caplog.text
-
-
 def test_numpy_s_numbers_are_labels() -> None:
     grades = {i: {c: np.int64(g) for c, g in labels.items()} for i, labels in QRELS.items()}
     assert rf.measure(results(), grades).rows == rf.measure(results(), QRELS).rows
@@ -56,16 +47,6 @@ def test_what_is_tuned_is_no_worse_than_before() -> None:
     made = rf.tune(results(), QRELS, measure="f2")
     assert (made.queries, str(made.target)) == (2, "f2")
     assert rf.Filter(made.tuned.settings).settings == made.tuned.settings
-
-
-def test_settings_tuned_on_these_labels_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    tuned = rf.Filter(rf.tune(results(), QRELS).only("otsu").tuned.settings)
-    own = {i: tuned("Who?", DOCS, FAR, metric="cosine") for i in QRELS}
-    caplog.clear()
-    rf.measure(own, {"one": {"c0": 1}})
-    assert "tuned on" not in caplog.text
-    rf.measure(own, QRELS)
-    assert "The settings were tuned on these same labels" in caplog.text
 
 
 class Knowing:
@@ -128,20 +109,3 @@ def test_verdicts_of_a_judge_are_not_tuned_over() -> None:
     }
     with pytest.raises(rf.RagfilterError, match="The judge is on"):
         rf.tune(judged, QRELS)
-
-
-def test_what_is_learned_says_from_which_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Provenance] = []
-
-    def tune(*args: Any, provenance: Provenance, **more: Any) -> None:
-        given.append(provenance)
-
-    monkeypatch.setattr("ragfilter.evaluate.evaluation.tuning.tune", tune)
-    rf.tune(results(), QRELS)
-    asked = Labels({"one": "Who?", "two": "Who?"}, QRELS)
-    assert given == [Provenance(labels_version(asked), date.today().isoformat())]
-
-
-def test_one_labelled_query_cannot_be_tuned() -> None:
-    with pytest.raises(rf.RagfilterError, match="Label at least 2"):
-        rf.tune(results(), {"one": QRELS["one"]})

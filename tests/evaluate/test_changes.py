@@ -26,7 +26,3 @@ def test_only_queries_that_change_are_listed_those_that_lose_first() -> None:
     ]  # fmt: skip
     assert [round(c.gain, 6) for c in made] == [round(0.8 - 1, 6), round(1 - 2 / 3, 6)]
     assert changes(pools, qrels, two, FIXED)[0] == HitChange("wins", 2, 4, 0, 0, 2 / 3 - 1)
-
-
-def test_nothing_changes_where_nothing_does() -> None:
-    assert changes({"q": pool(0.1, 0.2)}, {"q": {"c0": 1}}, FIXED, FIXED) == ()

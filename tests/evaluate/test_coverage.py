@@ -29,16 +29,10 @@ def _right(mean: float) -> tuple[Draw, float]:
 
 FIGURES: dict[str, tuple[Draw, float]] = {
     "F1": (lambda rng, size: rng.beta(2, 2, size), 0.5),
-    "good F1": (lambda rng, size: rng.beta(5, 1, size), 5 / 6),
     "all or nothing": (lambda rng, size: rng.beta(0.5, 0.5, size), 0.5),
-    "60% perfect": (_mixed(0.6, 1.0, lambda rng, size: rng.beta(2, 2, size)), 0.8),
-    "gains": (lambda rng, size: rng.beta(2, 1, size) - rng.beta(2, 2, size), 1 / 6),
     "skewed gains": (lambda rng, size: rng.beta(0.7, 2.8, size) - 0.1, 0.1),
-    "half ties": (_mixed(0.5, 0.0, lambda rng, size: rng.beta(2, 2, size) - 0.4), 0.05),
     "70% ties, the rest gains": (_mixed(0.7, 0.0, lambda rng, size: rng.beta(1, 4, size)), 0.06),
-    "few losses": (_mixed(0.6, 0.0, lambda rng, size: 0.25 - rng.beta(1, 1, size)), -0.1),
     "won and lost": (lambda rng, size: rng.choice([-1.0, 0, 1], size, p=[0.1, 0.7, 0.2]), 0.1),
-    "three grades": (lambda rng, size: rng.choice([0, 0.5, 1], size, p=[0.05, 0.15, 0.8]), 0.875),
     **{f"{mean:.0%} right": _right(mean) for mean in (0.05, 0.2, 0.5, 0.8, 0.9, 0.95)},
 }  # fmt: skip
 
@@ -52,13 +46,8 @@ def covered(draw: Draw, mean: float, n: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("n", [8, 10, 15, 20, 50])
+@pytest.mark.parametrize("n", [8, 10, 20])
 def test_an_interval_covers_the_mean_as_often_as_it_says(name: str, n: int) -> None:
     share, given = covered(*FIGURES[name], n)
     assert share >= 0.935
     assert given > 0.05
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_five_questions_have_no_interval(name: str) -> None:
-    assert covered(*FIGURES[name], 5) == (0.0, 0.0)

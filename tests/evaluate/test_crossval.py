@@ -74,22 +74,6 @@ def test_an_interval_of_symmetric_values_is_students() -> None:
     assert ours.ends == pytest.approx(tuple(theirs))
 
 
-def test_ties_leave_fewer_degrees_of_freedom() -> None:
-    values = np.array([0.0] * 10 + [1.0] * 5 + [-1.0] * 5)
-    # Ten differ from the most frequent value: 2.228 × 0.7255 / √20
-    assert interval(values).ends == pytest.approx((-0.3614, 0.3614), abs=1e-4)
-
-
-def test_an_interval_goes_farther_where_the_tail_is() -> None:
-    values = np.array([0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.1, 0.4, 0.9])
-    low, high = t.interval(0.95, 9, loc=values.mean(), scale=sem(values))
-    first, last = interval(values).ends or (0.0, 0.0)
-    assert first == pytest.approx(low)
-    assert last > high + 0.1
-    turned = interval(-values).ends or (0.0, 0.0)
-    assert turned == pytest.approx((-last, -first))
-
-
 def test_no_end_is_where_no_figure_can_be() -> None:
     scores = np.array([1.0] * 8 + [0.2, 0.1])
     made = intervals(np.stack([scores, 90 * scores], axis=1), 0.0, [1.0, np.inf])
@@ -107,13 +91,9 @@ def test_no_end_is_where_no_figure_can_be() -> None:
         ([0.1, 0.9] * 4, True),
         # Equal values tell nothing of their spread, whatever they are.
         ([0.4] * 8, False),
-        ([1.0] * 10, False),
-        ([0.5] * 20, False),
         ([0.0] * 60, False),
         ([1.0] * 19 + [0.0], False),
         ([1.0] * 18 + [0.0] * 2, True),
-        ([0.1] * 1 + [0.0] * 30, False),
-        ([0.1] * 2 + [0.0] * 30, True),
     ],
 )
 def test_few_questions_have_no_interval(values: list[float], known: bool) -> None:
@@ -129,11 +109,8 @@ def test_few_questions_have_no_interval(values: list[float], known: bool) -> Non
         ([0.2, 0.2], False),
         # The signs of five are all one way by chance: 2 / 2⁵ > 0.05.
         ([0.1] * 5 + [0.0] * 3, False),
-        ([0.1] * 5 + [0.0] * 95, False),
         ([0.1, 0.2] * 3 + [0.0] * 20, True),
-        ([0.1] * 8, False),
         ([0.1, 0.2] * 4, True),
-        ([0.3, 0.2, 0.1, 0.2, 0.4, 0.1, 0.3, 0.2, -0.1], True),
         # Student's interval, 0.067 ± 2.201 × 0.078 / √12, is above 0; but two large losses in 12
         # may be a third of all.
         ([0.1] * 10 + [-0.1] * 2, False),

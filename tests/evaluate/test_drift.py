@@ -51,11 +51,6 @@ def test_what_moved_is_told_apart(now: list[AnsweredQuestion], worse: bool, told
     assert told in verdict(shifts(BEFORE, now), worse=worse)
 
 
-def test_few_questions_are_not_tested() -> None:
-    assert shifts(BEFORE[:7], BEFORE) == ()
-    assert verdict(()) == verdict((), worse=True) == ""
-
-
 def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
     log = tmp_path / "day.jsonl"
     rows = [

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from ragfilter.evaluate.effect import document, make_labelled
+from ragfilter.evaluate.effect import make_labelled
 from ragfilter.model import Chunk, Hit, Pool, User
-from ragfilter.rules.match import RuleBook
 from ragfilter.settings.schema import Settings
 
 TROLL = '{"contain_one_of":[["troll"]]}'
@@ -82,31 +79,6 @@ def test_nothing_changes_where_the_layer_is_off_or_the_rule_means_the_same() -> 
     assert make_labelled(POOLS, QRELS, FIRST_2).effect({"o": OWL, "elsewhere": None}).rows == ()
 
 
-def test_changed_rules_are_compiled_once_for_all_questions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    questions = {str(n): replace(TROLLS, query=f"{n} trolls") for n in range(20)}
-    made = make_labelled(questions, {}, FIRST_2)
-    compiled: list[RuleBook] = []
-    compile_ = RuleBook.__init__
-
-    def counted(self: RuleBook, rules: Iterable[str]) -> None:
-        compiled.append(self)
-        compile_(self, rules)
-
-    monkeypatch.setattr(RuleBook, "__init__", counted)
-    changes = {"o": '{"contain":"trolls"}', "t": '{"contain":"an owl"}'}
-    assert len(made.effect(changes).rows) == len(questions)
-    assert len(compiled) == 1
-    later = made.with_changes(changes)
-    assert len(compiled) == 2
-    assert set(later.kept.values()) == {("o", "x")}
-    # Later changes are decided beside the earlier ones, which no book of the pools knows.
-    compiled.clear()
-    assert set(later.with_changes({"t": None}).kept.values()) == {("t", "o")}
-    assert len(compiled) == 1
-
-
 def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
     # Only the pin keeps the owl, which is beyond what the first two take.
     behind = pool("an owl", *map(Chunk, "abc"), Chunk("o", rule=OWL))
@@ -118,13 +90,6 @@ def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
     made = labelled.effect({"o": '{"contain_none_of":["x"]}'})
     (row,) = made.rows
     assert (row.lost, row.lost_relevant, made.loses_relevant) == (("o",), ("o",), True)
-
-
-def test_the_document_is_plain() -> None:
-    made = document(make_labelled(POOLS, QRELS, FIRST_2).effect({"t": OWL}))
-    assert json.dumps(made, allow_nan=False)
-    assert made["loses_relevant"]
-    assert made["changed"][0]["lost_relevant"] == ("t",)
 
 
 def test_questions_left_with_too_little_need_a_new_search() -> None:

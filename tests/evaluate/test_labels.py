@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelled_queries, query_sets
-from ragfilter.evaluate.labelled_queries import Labels, choose, missing
+from ragfilter.evaluate.labelled_queries import Labels, missing
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.stores.labels import LONGEST_NAME
 
@@ -27,13 +27,6 @@ def test_labels_of_another_collection_are_refused(snapshot: SnapshotAssertion) -
     with pytest.raises(InputError) as caught:
         missing(["x", "y"], {"a"}, collection="demo")
     assert str(caught.value) == snapshot
-
-
-def test_labels_without_a_relevant_chunk_are_refused() -> None:
-    """Every figure would be 0, whatever the filter does."""
-    with pytest.raises(InputError, match="No chunk is labelled as relevant"):
-        choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 0}}))
-    assert choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 1}})).qrels["q1"] == {"a": 0}
 
 
 @pytest.mark.parametrize("letter", ["x", "😀"])

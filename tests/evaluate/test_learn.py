@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.engine.replay import replay
-from ragfilter.errors import InputError, SettingsError
+from ragfilter.errors import InputError
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
-from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example, learn
+from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example
 from ragfilter.evaluate.tune import Gain, Tuning, tune
 from ragfilter.layers.strategies.calibrated import probabilities
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
@@ -88,12 +87,6 @@ def test_a_query_is_measured_by_what_was_learned_without_it() -> None:
     assert made.tuned.gain_over_before.of.mean >= 0
 
 
-def test_ten_labelled_queries_are_enough_though_each_is_learned_from_eight() -> None:
-    names = list(POOLS)[:10]
-    made = tune({i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, rerank=False)
-    assert (made.why_not, made.strategies["calibrated"].means.f1 > 0.8) == ("", True)
-
-
 def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
     made = plainly_tuned()
     assert {"0.5", "0.9"} <= made.dial.keys()
@@ -112,27 +105,6 @@ def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> No
     assert made.budget.recall >= made.strategies["calibrated"].means.recall
     told_of = f"a recall of {made.budget.recall:.3f} with {made.budget.tokens:.0f} tokens"
     assert any(told_of in note for note in wording.notes(made))
-
-
-def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
-    names = list(POOLS)[:10]
-    made = tune(
-        {i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, folds=2, rerank=False
-    )
-    note = next(note for note in wording.notes(made) if "the recall dial needs" in note)
-    dial = {"cutoff.target": "recall", "cutoff.recall": 0.95}
-    with pytest.raises(SettingsError) as error:
-        replay(POOLS["q0"], made.strategies["calibrated"].settings.with_values(dial))
-    assert "at least 8 more labelled relevant chunks" in note
-    assert "at least 8 more relevant chunks" in error.value.remedy
-
-
-def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:
-    each = examples()
-    learned = learn({PLAIN: each}, POOLS["q0"], Provenance(), Target())
-    keeps = learned.settings.cutoff.calibration.keeps
-    assert list(keeps) == ["0.5", "0.6", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95", "0.98"]
-    assert sorted(keeps.values(), reverse=True) == list(keeps.values())
 
 
 def test_both_kinds_of_model_are_rounded_and_readable() -> None:
@@ -170,12 +142,6 @@ def test_where_nothing_can_be_learned_the_rest_is_tuned_and_why_is_said(
     assert why in made.why_not
     assert "calibrated" not in made.strategies
     assert not made.tuned.settings.cutoff.calibration
-
-
-def test_queries_without_hits_are_no_obstacle() -> None:
-    empty = replace(POOLS["q0"], hits=())
-    made = tune({**POOLS, "none": empty}, {**QRELS, "none": {"x": 1}}, PLAIN, rerank=False)
-    assert made.strategies["calibrated"].means.f1 > 0.9
 
 
 def test_fewest_tokens_at_a_recall() -> None:

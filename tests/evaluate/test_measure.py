@@ -28,7 +28,6 @@ from ragfilter.evaluate.variants import (
     CURRENT,
     UNFILTERED,
     Variant,
-    judged,
     unmeasured,
     variants,
     with_unfiltered,
@@ -158,52 +157,12 @@ def test_sides_by_hand() -> None:
     assert two["tokens"] < plain["tokens"]
 
 
-def test_the_order_of_sides_changes_no_figure() -> None:
-    # Irrelevant are three of both first fours, seven of both first sixes.
-    six = TWO.with_values({"retrieval.k": 6, "cutoff.max_results": 4})
-    forth, back = named(four=LLM, six=six), named(six=six, four=LLM)
-    assert with_unfiltered(forth)[:2] == with_unfiltered(back)[:2]
-    for compared in (forth, back):
-        cuts = {
-            i: m["noise_reduction"] for i, m in means(measured(with_unfiltered(compared))).items()
-        }
-        assert cuts == {
-            "unfiltered, k 4": 0, "unfiltered, k 6": 0, "four": 1, "six": pytest.approx(1 - 3 / 7),
-        }  # fmt: skip
-
-
 def test_the_plain_side_has_every_layer_off_and_searches_all_files_if_one_side_does() -> None:
     some = FOUR.with_values({"retrieval.source_pattern": "*.md", "clearance.enabled": True})
     for compared in (named(all=LLM, some=some), named(some=some, all=LLM)):
         plain = with_unfiltered(compared)[0]
         assert (plain.plain, plain.settings.retrieval.source_pattern) == (True, "")
         assert not any(plain.settings.get(f"{layer}.enabled") for layer in SWITCHES)
-
-
-def test_prompts_are_measured_beside_no_judge() -> None:
-    three = FOUR.with_values({"judge.max_chunks": 3})
-    records = measured(judged({"x": three}, ("default", "strict")))
-    assert [(r.variant, r.ids) for r in records[:3]] == [
-        ("no judge", ("0", "1", "2")), ("default", ("0", "1")), ("strict", ("0",)),
-    ]  # fmt: skip
-    none, default, strict = means(records).values()
-    assert (none["kept"], none["llm_tokens"]) == (3, 0)
-    assert (default["recall"], strict["precision"]) == (1, 1)
-    assert strict["recall"] == pytest.approx((1 / 2 + 1 / 3) / 2)
-
-
-def test_variants_that_share_a_pool_keep_what_they_keep_alone() -> None:
-    compared = with_unfiltered((*named(two=TWO), *judged({"x": LLM}, ("default", "strict"))))
-    shared = [r for records in measure(NUMBERS, compared, World().backends()) for r in records]
-    assert [(r.variant, r.ids) for r in shared] == [(r.variant, r.ids) for r in measured(compared)]
-
-
-def test_a_fallback_is_counted_and_told() -> None:
-    records = measured(named(judged=LLM), World(fails_on="10"))
-    assert [(r.fallback, r.error, r.kept) for r in records] == [
-        (False, "", 2), (True, "It hangs.", 4),
-    ]  # fmt: skip
-    assert means(records)["judged"]["fallbacks"] == 1
 
 
 def test_without_labels_there_are_no_scores() -> None:
@@ -286,21 +245,6 @@ def test_records_survive_being_saved_without_naming_a_chunk() -> None:
     assert [r.curve for r in again] == [r.curve for r in records]
 
 
-@pytest.mark.parametrize(
-    ("labels", "lost"),
-    [
-        (OWLBEARS, ()),
-        # c20 is beyond the unfiltered first 15 but in the pool; "gone" is not.
-        ({"c1": 1, "c3": 1, "c20": 2, "c4": 0, "gone": 1}, ("c3", "c20")),
-    ],
-)
-def test_lost_is_what_the_pool_holds_and_the_filter_drops(
-    labels: dict[str, int], lost: tuple[str, ...]
-) -> None:
-    distances = [0.10, 0.11, *(0.45 + n / 100 for n in range(18))]
-    assert counted(labels, distances=distances)[0].lost_ids == lost
-
-
 def test_clearance_is_the_same_in_every_row_and_no_row_beside_asks_an_llm() -> None:
     settings = load(profile="llm-filter", environ={}).settings
     for on in (True, False):
@@ -353,25 +297,6 @@ def test_the_best_fixed_k_is_the_best_mean_and_not_the_best_of_each() -> None:
     assert best.means.mean_kept == 3.5
     # With one query nothing can be held out.
     assert score({"cliff": CLIFF}, QRELS, K4).best_fixed_k is None
-
-
-@pytest.mark.parametrize(
-    ("ranked", "relevant", "k"),
-    [
-        # F1 at k 2: 2·1/(2+2) = 1/2; at 3: 2·2/(3+2) = 4/5; only one comes first.
-        ("xaby", "ab", 3),
-        # The smallest of equals.
-        ("ab", "z", 1),
-        # Deeper than the unfiltered k.
-        ("abcdefgh", "abcdefgh", 8),
-    ],
-)
-def test_the_best_k_of_two_equal_queries(ranked: str, relevant: str, k: int) -> None:
-    same = pool("q", *((i, 0.1 + n / 100) for n, i in enumerate(ranked)))
-    labels = dict.fromkeys(relevant, 1)
-    best = score({"q": same, "r": same}, {"q": labels, "r": labels}, K4).best_fixed_k
-    assert best is not None
-    assert best.k == k
 
 
 def test_nothing_kept_counts_as_zero() -> None:

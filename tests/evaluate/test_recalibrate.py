@@ -8,7 +8,7 @@ import ragfilter as rf
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.recalibrate import as_they_are, carried, start
+from ragfilter.evaluate.recalibrate import as_they_are, start
 from ragfilter.evaluate.tune import MARGIN, recorded, tune
 from ragfilter.evaluate.wording import no_worse, sides
 from ragfilter.layers.origin import seen_labels
@@ -59,10 +59,6 @@ def test_thresholds_are_carried_over_by_the_share_of_hits_below_them() -> None:
     assert (record.guess, record.embedder, record.queries) == (True, "new", 24)
     assert "guess" in record.summary
     assert seen_labels(moved) is record
-
-
-def test_nothing_is_carried_over_that_labels_did_not_choose() -> None:
-    assert carried(GAP, NEW.values()) == GAP
 
 
 @pytest.mark.slow

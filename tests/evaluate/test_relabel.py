@@ -165,13 +165,6 @@ def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook
     assert [each.chunk_id for each in book.standing("c")] == ["a#2"]
 
 
-def test_labels_of_equal_chunks_stay_where_nothing_changed(book: LabelBook) -> None:
-    twice = [Chunk(f"a#{n}", STEM, source="a") for n in (1, 2)]
-    book.mark("c", "who heals?", ["a#1", "a#2"], 2, who="ann", place=place_of(twice[0]))
-    assert remap(book, "c", twice, same={"a#1", "a#2"}) == Relabelled(0, ())
-    assert [each.chunk_id for each in book.standing("c")] == ["a#1", "a#2"]
-
-
 def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> None:
     twice = [Chunk("a#1", f"{STEM} Here.", source="a"), Chunk("a#2", "Bread " * 9, source="a"),
              Chunk("a#3", f"{STEM} There.", source="a")]  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragfilter.evaluate.effect import make_labelled
-from ragfilter.evaluate.rule_matrix import build_matrix, build_parts, document
+from ragfilter.evaluate.rule_matrix import build_matrix, build_parts
 from ragfilter.layers import base, cutoff
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.rules.match import rule_book
@@ -147,57 +147,6 @@ def test_groups_and_terms_have_rows_of_their_own() -> None:
     assert singular.delta_recall == pytest.approx(-1 / 3)
     assert (plural.queries, plural.fires) == (0, "never")
     assert next(iter(rows)) == "contain_one_of[1]"
-
-
-CLERIC = '{"contain_one_of":[["cleric"]]}'
-NOT_UNDEAD = '{"contain_one_of":[["cleric"]],"contain_none_of":["undead"]}'
-
-
-def deep(rule: str, *places: int) -> tuple[dict[str, Pool], list[Chunk]]:
-    """80 hits of one question. Those at `places`, far down, have the rule."""
-    chunks = [Chunk(f"c{i}", f"text {i}", rule=rule if i in places else None) for i in range(80)]
-    hits = tuple(Hit(chunk, 0.3 + 0.01 * i, i + 1) for i, chunk in enumerate(chunks))
-    asked = Pool("cleric against armor class 6", "demo", "l2", hits)
-    return {"q": asked}, [chunk for chunk in chunks if chunk.rule]
-
-
-def test_a_pin_from_far_down_counts() -> None:
-    pools, ruled = deep(CLERIC, 60)
-    full = load(profile="full", environ={}).settings
-    (row,) = build_matrix(pools, {"q": {"c60": 1}}, ruled, full).rules
-    assert (row.queries, row.passes, row.fires) == (1, 1, "never")
-    # c60 and c6 are kept; without the rule only c6.
-    assert row.delta_f1 == pytest.approx(-2 / 3)
-    assert row.delta_recall == -1
-
-
-@pytest.mark.parametrize("places", [(60,), (60, 70)])
-def test_a_part_whose_removal_ends_the_pin_counts(places: tuple[int, ...]) -> None:
-    pools, ruled = deep(NOT_UNDEAD, *places)
-    full = load(profile="full", environ={}).settings.with_values({"retrieval.k": 1})
-    rows = build_parts(NOT_UNDEAD, pools, {"q": {"c60": 1}}, ruled, full)
-    group, undead = sorted(rows, key=lambda row: row.place != "contain_one_of[0]")
-    assert (group.place, group.queries, group.passes, group.delta_recall) == (
-        "contain_one_of[0]", 1, 1, -1,
-    )  # fmt: skip
-    assert (undead.queries, undead.delta_f1) == (0, 0)
-
-
-def test_a_part_whose_removal_pins_counts() -> None:
-    rule = '{"contain_one_of":[["cleric"],["moon"]]}'
-    pools, ruled = deep(rule, 60)
-    full = load(profile="full", environ={}).settings
-    rows = {r.place: r for r in build_parts(rule, pools, {"q": {"c60": 1}}, ruled, full)}
-    moon, cleric = rows["contain_one_of[1]"], rows["contain_one_of[0]"]
-    assert (moon.queries, moon.blocks, moon.overlap, moon.conflicts) == (1, 1, 0, (("q", "c60"),))
-    assert moon.delta_recall == 1
-    assert cleric.queries == 0
-
-
-def test_the_document_is_plain() -> None:
-    made = document(build_matrix(POOLS, QRELS, CHUNKS, FIRST_2))
-    assert json.loads(json.dumps(made, allow_nan=False))["rules"][0]["chunk_ids"] == ["t"]
-    assert made["rules"][0]["fires"] == "sometimes"
 
 
 WORDS = ("owl", "troll", "cave 2", "boat")

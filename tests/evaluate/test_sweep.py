@@ -137,9 +137,3 @@ def test_a_map_of_hits_without_distances_is_replayed() -> None:
     qrels = {"q": {result.hits[0].id: 1}}
     made = make({"q": result.pool}, qrels, gap.settings, User(), *axes(gap.settings)[:2])
     assert made.at(made.nearest(gap.settings))["kept"] == len(result.kept) == 5
-
-
-def test_nothing_to_be_seen_is_nothing_kept() -> None:
-    hidden = Pool("q", "c", "l2", (Hit(Chunk("a", clearance=5), 0.1, 1),))
-    made = prefixes_of_pools({"q": hidden}, {"q": {"a": 1}}, FULL)
-    assert made["kept"].tolist() == made["f1"].tolist() == [[0] * (DEEPEST + 1)]

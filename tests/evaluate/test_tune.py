@@ -10,20 +10,17 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate.learning import DEPTH, Provenance
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
 from ragfilter.evaluate.wording import notes
-from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.calibrated import SCORED
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
-from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
 # Each fits models on every fold.
 pytestmark = pytest.mark.slow
 
-FULL = load(profile="full", environ={}).settings
 PLAIN = Settings().with_values({"cutoff.min_results": 1, "retrieval.k": 15})
 
 
@@ -122,16 +119,6 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     assert made.tuned.settings not in (best, clicked)
 
 
-def test_a_figure_from_the_map_is_forgotten_once_it_is_moved_away() -> None:
-    """Nobody's labels chose the strategy; tuning does."""
-    for values_only in (True, False):
-        given = POOLS.values(), Provenance("v1"), ["cutoff.gap_threshold"]
-        made = recorded(PLAIN, *given, values_only=values_only)
-        assert seen_labels(made) is not None
-        moved = made.with_values({"cutoff.gap_threshold": 0.77})
-        assert (seen_labels(moved) is None) is values_only
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -175,13 +162,6 @@ def test_where_a_reranker_failed_nothing_is_tuned() -> None:
         tune({**POOLS, "q0": failed}, QRELS, PLAIN)
 
 
-def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:
-    for group in candidates(FULL, POOLS.values(), rerank=True).values():
-        for each in group:
-            changed = {path.partition(".")[0] for path in each.changed_from(FULL)}
-            assert changed <= {"cutoff", "quality"}
-
-
 def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:
     def thresholds(pools: dict[str, Pool]) -> set[float]:
         tried = candidates(PLAIN, pools.values(), rerank=False)["gap"]
@@ -192,14 +172,6 @@ def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:
         for name, p in POOLS.items()
     }
     assert max(thresholds(small)) == pytest.approx(max(thresholds(POOLS)) / 10, rel=0.1)
-
-
-def test_pools_hold_the_rerank_scores_that_candidates_need() -> None:
-    quality = gathering(FULL, rerank=True).quality
-    assert (quality.mode, quality.max_top_k) == ("always", DEPTH)
-    assert gathering(FULL, rerank=False).quality.mode == FULL.quality.mode
-    tried = candidates(FULL, POOLS.values(), rerank=True)
-    assert any(each.quality.mode == "always" for each in tried["otsu"])
 
 
 @pytest.mark.parametrize("n", [0, 1])

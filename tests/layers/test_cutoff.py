@@ -79,13 +79,6 @@ def test_the_seeds_examples(
     assert made.limit == pytest.approx(limit)
 
 
-def test_the_troll_query_names_every_gap() -> None:
-    made = cut(GIANT_TROLL, Cutoff())
-    assert [round(gap.size, 4) for gap in made.gaps] == [0.05, 0.0043, 0.1407, 0.0071]
-    assert [gap.skipped for gap in made.gaps] == [True, False, False, False]
-    assert [gap.cliff for gap in made.gaps] == [False, False, True, False]
-
-
 REASONS: list[tuple[list[float], dict[str, Any]]] = [
     (GIANT_TROLL, {}),
     (BLACK_GOLD, {}),
@@ -276,27 +269,6 @@ def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> N
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "options"),
-    [
-        ([0.1, 0.15, 0.4, 0.45], {"min_results": 3}),
-        ([0.1, 0.15, 0.4, 0.45], {"min_results": 50, "max_results": 3}),
-        ([0.1, 0.12, 1.0, 1.02], {"min_results": 3, "gap_threshold": 1.0}),
-        ([0.1, 0.12, 1.0, 1.02], {"strategy": "adaptive_k", "b_extra": 1}),
-        ([0.1, 0.12, 1.0, 1.02], {"strategy": "fixed"}),
-        ([0.1, 0.2, 0.3, 0.4], {"strategy": "autocut"}),
-    ],
-    ids=str,
-)
-def test_why_the_third_hit_is_kept(
-    look_at: LookAt, values: list[float], options: dict[str, Any], snapshot: SnapshotAssertion
-) -> None:
-    hits = make_hits(values)
-    step = apply(hits, look_at(hits, **{f"cutoff__{name}": v for name, v in options.items()}))
-    assert step.decisions[2].outcome == "kept"
-    assert step.decisions[2].reason == snapshot
-
-
 @pytest.mark.parametrize("reranked", [True, False])
 def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
     # In the order of the distances by coincidence: the order alone does not tell.
@@ -370,17 +342,6 @@ def test_the_background_of_rerank_scores_is_in_their_scale(look_at: LookAt) -> N
     step = apply(hits[:2], look_at(hits, reranked=True, cutoff__strategy="relative"))
     assert isinstance(step.detail, CutoffDetail)
     assert step.detail.background == pytest.approx((0.6 + 0.8) / 2)
-
-
-def test_decisions_of_a_relative_limit(look_at: LookAt) -> None:
-    hits = make_hits([0.2, 0.4, 0.5, 0.6, *[0.7] * 46])
-    options = {"cutoff__relative_offset": 0.5, "cutoff__min_results": 3}
-    step = apply(hits[:5], look_at(hits, cutoff__strategy="relative", **options))
-    # The background is 0.7, the mean of the farther 25.
-    assert rows(step)[2:4] == [
-        ("c", "kept", "distance 0.500 > 0.450; kept, as at least 3 stay", 0.5, 0.45),
-        ("d", "dropped", "distance 0.600 > 0.450", 0.6, 0.45),
-    ]
 
 
 def test_without_a_background_relative_cuts_by_gap(look_at: LookAt) -> None:

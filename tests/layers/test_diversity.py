@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.diversity import LOOKED_AT, apply
+from ragfilter.layers.diversity import apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, User
-from ragfilter.report.summary import story
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -83,24 +82,6 @@ def test_reasons_hold_value_and_limit() -> None:
         # One of 7 runs.
         ("kept", "text similarity 0.143 < 0.600 to c1", pytest.approx(1 / 7), 0.6),
     ]
-
-
-def test_limits_that_are_equal_do_not_mix_up_the_reasons() -> None:
-    hits = row("troll heals", "troll heals", "troll burns", "ogre", "giant", "owl")
-    values = {"diversity.max_similarity": 1.0, "diversity.per_part": 1, "cutoff.enabled": False}
-    on = Settings().with_values({"diversity.enabled": True, **values})
-    told = story(replay(Pool("troll?", "c", "l2", hits), on))
-    assert [(fall.words, fall.ids) for fall in told.drops] == [
-        ("said the same as a better one", ("c2",)),
-        ("were already covered by better ones", ("c3",)),
-    ]
-
-
-def test_what_stands_far_down_is_not_compared() -> None:
-    hits = row(*["same words here"] * (LOOKED_AT + 2))
-    step = diverse(hits)
-    assert ids(step) == ["c1", f"c{LOOKED_AT + 1}", f"c{LOOKED_AT + 2}"]
-    assert "only those are compared" in step.decisions[-1].reason
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=8).map(" ".join)

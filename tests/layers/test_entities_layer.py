@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.layers import cutoff
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.entities import apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool
@@ -140,36 +139,3 @@ def test_only_what_its_own_retrieval_found_counts(snapshot: SnapshotAssertion) -
     assert step.pinned == {}
     assert step.hits == HITS
     assert step.note == snapshot
-
-
-def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> LayerOutput:
-    step = pin(hits, *entities)
-    pool = Pool("q", "c", "l2", hits, entities)
-    inputs = LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC, step.pinned)
-    return cutoff.apply(step.hits, inputs)
-
-
-def test_hill_giant_or_troll_keeps_both_and_drops_the_mammoth(snapshot: SnapshotAssertion) -> None:
-    step = cut_after_pinning(
-        HITS, Entity("hill giant", ("hill-giant", "giant")), Entity("troll", ("troll",))
-    )
-    assert [hit.id for hit in step.hits] == ["hill-giant", "troll", "giant"]
-    assert step.note == snapshot
-
-
-def test_black_dragon_vs_gold_dragon_keeps_both_however_far_the_black_one_is() -> None:
-    titles = ["Gold Dragon", "Green Dragon", "Bronze Dragon", "Silver Dragon", "DRAGON",
-              "Dragon, Black"]  # fmt: skip
-    distances = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173, 1.4]
-    hits = tuple(
-        Hit(Chunk(title, title=title), distance, rank)
-        for rank, (title, distance) in enumerate(zip(titles, distances, strict=True), start=1)
-    )
-    step = cut_after_pinning(
-        hits,
-        Entity("Black Dragon", ("DRAGON", "Dragon, Black")),
-        Entity("Gold Dragon", ("Gold Dragon", "DRAGON")),
-    )
-    # The far pin stays, and the step down from it to the green dragon is not a cliff.
-    assert [hit.id for hit in step.hits] == [titles[0], titles[5], *titles[1:4]]
-    assert step.note.startswith("no gap ≥ 0.100; kept values ≤ 1.093")

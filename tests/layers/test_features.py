@@ -35,25 +35,10 @@ def test_the_links_of_a_hit_count_in_both_directions_and_once() -> None:
     assert made == pytest.approx([-0.1 / sqrt(2), -0.1 / sqrt(2), (0.5 + 0.3) / sqrt(3), 0.0])
 
 
-def test_two_near_links_say_more_than_one_and_more_than_links_near_and_far() -> None:
-    hits = [refer("a"), refer("b"), refer("far"), refer("two", "a", "b"), refer("one", "a"),
-            refer("mixed", "a", "b", "far")]  # fmt: skip
-    *_, two, one, mixed = linked(hits, np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0]))
-    assert two > one
-    assert two > mixed > 0
-
-
 def test_kin_is_the_share_of_the_best_of_the_same_type_itself_left_out() -> None:
     types = ["operation", "operation", "schema", "guide", "schema"]
     assert same_type(types, [0, 1, 2, 3]) == pytest.approx([1 / 3, 1 / 3, 0, 0, 1 / 4])
     assert same_type(["schema"], [0]) == [0.0]
-
-
-def test_the_best_are_those_by_rerank_score_where_there_is_one() -> None:
-    six = [hit(f"c{i}", score=0.1, type="guide") for i in range(4)]
-    six += [hit(f"c{i}", score=0.9 - i / 100, type="schema") for i in (4, 5)]
-    # By score, the best are both schemas and the first two guides.
-    assert of(*six)["kin"] == pytest.approx([1 / 3, 1 / 3, 1 / 2, 1 / 2, 1 / 3, 1 / 3])
 
 
 def test_every_feature_is_there_and_those_of_scores_only_where_there_are_any() -> None:

@@ -16,21 +16,16 @@ from ragfilter.judge.parse import parse
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import apply
-from ragfilter.layers.registry import layer
 from ragfilter.model import (
     Chunk,
-    ExpandedChunk,
     Hit,
-    JudgeDetail,
     Judgement,
     Pool,
     User,
     Verdict,
 )
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Judge, Settings
-
-LONG = "word " * 200
+from ragfilter.settings.schema import Settings
 
 
 def hit(chunk_id: str, distance: float, rank: int, *refs: str, **more: Any) -> Hit:
@@ -118,17 +113,6 @@ def test_what_is_not_similar_enough_is_dropped_with_its_number(snapshot: Snapsho
     assert next((d.value, d.limit) for d in step.decisions if d.chunk_id == "b") == (0.25, 0.3)
 
 
-@pytest.mark.parametrize(
-    ("most", "oversample", "n"), [(25, 1.6, 40), (3, 1.5, 4), (1, 1.0, 1), (100, 1.15, 115)]
-)
-def test_the_search_fetches_as_many_hits_as_the_judge_considers(
-    most: int, oversample: float, n: int
-) -> None:
-    settings = Settings(judge={"max_chunks": most, "oversample": oversample})
-    assert layer("judge").candidates is not None
-    assert layer("judge").candidates(settings) == call.width(settings.judge) == n
-
-
 def test_pinned_chunks_stay_whatever_the_verdict(snapshot: SnapshotAssertion) -> None:
     pins = frozenset({"a", "b"})
     step = judge(ABC, over(ABC, a="DISCARD", c="KEEP"), pinned=pins)
@@ -199,29 +183,6 @@ def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
     assert "another prompt" in judge(ABC, judgement, judge__prompt="strict").note
 
 
-def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
-    hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
-    little = Judge(max_prompt_tokens=400)
-    ready = call.prompt("why?", hits, little, "l2")
-    assert 0 < len(ready.asked) < 20
-    judgement = Judgement(ready.asked, verdicts(c1="KEEP"), left_out=ready.left_out, model="m")
-    step = judge(hits, judgement, judge__max_prompt_tokens=400)
-    assert ids(step) == ["c1"]
-    assert "left out" in reason(step, "c19")
-    assert "400 tokens" in reason(step, "c19")
-    assert f"{len(ready.left_out)} did not fit into the prompt" in step.note
-
-
-def test_what_was_shortened_is_said_to_be(snapshot: SnapshotAssertion) -> None:
-    hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)), bare("short"))
-    ready = call.prompt("why?", hits, Settings().judge, "l2")
-    assert ready.left_out == ()
-    assert ready.shortened == tuple(f"c{n}" for n in range(20))
-    judgement = Judgement(ready.asked, verdicts(c1="KEEP", short="KEEP"), prompt_key=ready.key)
-    step = judge(hits, judgement)
-    assert [step.note, *(reason(step, each) for each in ("c1", "c2", "short"))] == snapshot
-
-
 # -- fallback --------------------------------------------------------------------------------------
 
 
@@ -251,14 +212,6 @@ def test_any_failure_keeps_the_first_by_distance(
     assert error in step.note
 
 
-def test_a_budget_without_room_falls_back_without_a_need() -> None:
-    query = "why " * 1000
-    step = judge(ABC, None, query=query, judge__max_prompt_tokens=200)
-    assert ids(step) == ["a", "b", "c"]
-    assert step.needs == ()
-    assert "no room" in step.note
-
-
 # -- expansion -------------------------------------------------------------------------------------
 
 # a → s1, s2; s1 → s3 → s4 → s5 → s6; s2 → s1; s4 → a (a cycle)
@@ -281,32 +234,6 @@ def test_expansion_walks_breadth_first_to_its_depth(action: str, brought: list[s
     assert ids(step) == ["a", *brought]
     assert all(outcomes(step)[i] == "expanded" for i in brought)
     assert all(h.found_by == "expansion:a" and h.rank == 0 for h in step.hits[1:])
-
-
-def test_the_detail_says_who_brought_what_by_which_way() -> None:
-    hits = row(bare("a", "s1", "s2"), bare("b", "s1", "x"))
-    said = over(hits, a="EXPAND_3", b="EXPAND_1")
-    step = judge(hits, said, reachable=(*GRAPH, bare("x")))
-    assert step.detail == JudgeDetail(
-        said,
-        (
-            ExpandedChunk("s1", "a", "a", 1),
-            ExpandedChunk("s2", "a", "a", 1),
-            ExpandedChunk("s3", "a", "s1", 2),
-            ExpandedChunk("s4", "a", "s3", 3),
-            ExpandedChunk("x", "b", "b", 1),
-        ),
-    )
-    kept = over(hits, a="KEEP")
-    assert judge(hits, kept).detail == JudgeDetail(kept)
-
-
-def test_kept_chunks_come_before_what_was_brought_and_are_not_repeated() -> None:
-    hits = row(bare("a", "b", "x"), bare("b", "y"))
-    step = judge(hits, over(hits, a="EXPAND_3", b="KEEP"), reachable=(bare("x"), bare("y")))
-    # b is kept on its own, and the walk still goes through it to y.
-    assert ids(step) == ["a", "b", "x", "y"]
-    assert outcomes(step)["b"] == "kept"
 
 
 def test_a_hit_of_the_pool_stays_what_it_is() -> None:

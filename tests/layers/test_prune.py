@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from stores import OneVector
 
 import ragfilter as rf
-from ragfilter.answer.context import pack, sent, without
+from ragfilter.answer.context import sent, without
 from ragfilter.answer.extractive import extract
 from ragfilter.engine.complete import join_pools
 from ragfilter.engine.replay import replay
 from ragfilter.layers.prune import pieces
-from ragfilter.model import Chunk, Hit, Pool, PoolResult, Pruning
+from ragfilter.model import Chunk, Hit, Pool, Pruning
 from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import PrunePassage
 from ragfilter.settings.schema import Settings
@@ -115,15 +115,6 @@ def test_quotes_come_from_what_is_sent() -> None:
     assert "live far away" not in " ".join(quote.text for quote in quotes)
 
 
-def test_more_chunks_fit_into_the_prompt() -> None:
-    text = f"Trolls heal. {'They live far away in the hills and eat what they find. ' * 9}"
-    small = ON.with_values({"context.max_context_tokens": 200})
-    whole = filtered(text, text, settings=small.with_values({"prune.enabled": False}),
-                     pruner=Marked("heal"))  # fmt: skip
-    assert len(whole) == 1
-    assert len(filtered(text, text, settings=small, pruner=Marked("heal"))) == 2
-
-
 def test_without_a_pruner_chunks_stay_whole_and_the_result_says_so() -> None:
     result = rf.Filter(ON)("heal?", [PROSE])
     assert [need.kind for need in result.needs] == ["prune"]
@@ -155,9 +146,3 @@ def test_the_bundled_pruner_counts_vectors_words_and_neighbours() -> None:
     assert values[1] > 0.4  # beside the best
     assert values[2] == pytest.approx(0.6)  # has both of the question's words
     assert all(0 <= value <= 1 for value in values)
-
-
-def test_a_result_that_is_not_pruned_packs_as_before() -> None:
-    pool = Pool("q", "c", "l2", (Hit(Chunk("c1", PROSE), 0.1, 1),))
-    off: PoolResult = replay(pool, ON.with_values({"prune.enabled": False}))
-    assert PROSE.strip() in pack(off.kept, off.settings).text

@@ -46,25 +46,6 @@ def test_gap(values: list[float], threshold: float, kept: int, cliff: int | None
     assert (cut.kept, cut.cliff_after_rank) == (kept, cliff)
 
 
-def test_gap_marks_the_skipped_gap_and_every_cliff() -> None:
-    cut = gap([0.0, 0.5, 0.75, 0.8, 1.1], Cutoff(), 0, 1.0)
-    assert [(g.after_rank, g.skipped, g.cliff) for g in cut.gaps] == [
-        (1, True, False),
-        (2, False, True),
-        (3, False, False),
-        (4, False, True),
-    ]
-    assert cut.cliff_after_rank == 4
-
-
-def test_gap_never_cuts_between_two_pins() -> None:
-    values = [0.1, 0.2, 0.9, 0.3, 0.45]
-    assert gap(values, Cutoff(), 0, 1.0).cliff_after_rank == 2
-    cut = gap(values, Cutoff(), 3, 1.0)
-    assert cut.cliff_after_rank == 4
-    assert [g.skipped for g in cut.gaps] == [True, True, False, False]
-
-
 def test_the_fallback_starts_from_the_smallest_value_also_behind_a_far_pin() -> None:
     cut = gap([0.9, 0.5, 0.55, 0.6, 0.95], Cutoff(gap_threshold=1.0), 1, 1.0)
     assert cut.limit == pytest.approx(0.9)
@@ -78,12 +59,8 @@ def test_the_fallback_starts_from_the_smallest_value_also_behind_a_far_pin() -> 
         ([0.1899, 0.1901, 0.191, 0.21, 0.215, 0.23], 1, 3),
         ([0.1899, 0.1901, 0.191, 0.21, 0.215, 0.23], 2, 5),
         ([0.1899, 0.1901, 0.191, 0.21, 0.215, 0.23], 3, 6),
-        ([0.5, 0.5, 0.5, 0.5], 1, 4),  # equal values
         ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], 1, 7),  # a straight line, with noise of 1e-16
-        ([0.1], 1, 1),
         ([0.1, 0.9], 1, 2),  # two values always are a straight line
-        ([0.1, 0.2, 0.9], 1, 3),  # 0, −.375, 0: the last index is not above the first
-        ([0.1, 0.2, 0.3, 0.9], 1, 3),  # 0, −.208, −.417, 0: above both left neighbours
         ([0.1, 0.8, 0.9], 1, 1),  # 0, .375, 0
         ([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], 1, 2),  # 0, −.138, .038, −.1, .138, 0: peaks at 2 and 4
         ([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], 2, 4),
@@ -108,12 +85,8 @@ def test_autocut_is_not_flattened_by_a_far_pin_and_never_cuts_one() -> None:
         (ADAPTIVE, 0, 3),  # the step of 1.0 lies in the tail of one; then 0.5 after rank 3
         (ADAPTIVE, 2, 5),
         (ADAPTIVE, 100, 10),
-        ([0.1, 0.2, 0.9], 0, 2),  # up to three values have no tail
         ([0.1, 0.9], 0, 1),  # the first gap is not skipped here
         ([0.1, 0.3, 0.4, 1.9], 0, 1),  # four values: the last step is the tail
-        ([0.1, 0.4, 0.7, 0.8, 0.9], 0, 1),  # equals: the first
-        ([0.5, 0.5, 0.5, 0.5, 0.9], 0, 5),  # no drop outside the tail
-        ([0.5], 0, 1),
     ],
 )
 def test_adaptive_k(values: list[float], b_extra: int, kept: int) -> None:
@@ -145,13 +118,7 @@ def test_adaptive_k_keeps_what_the_papers_code_keeps(share: float) -> None:
     [
         # (S (n − i) − T i)² / (i (n − i)): 3.1² / 3, 6² / 4, 3.3² / 3 of 0.1, 0.2, 1.6, 1.7
         ([0.1, 0.2, 1.6, 1.7], 0, 2),
-        ([0.0, 1.0, 2.0], 0, 1),  # 3² / 2 twice: the first
-        ([0.0, 0.5, 0.5, 0.5, 0.5], 0, 1),
-        ([0.5, 0.5, 0.5, 0.9], 0, 3),
         ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0, 3),  # a straight line: the middle
-        ([0.5, 0.5, 0.5], 0, 3),  # one class
-        ([0.5], 0, 1),
-        ([0.1, 0.9], 0, 1),
         ([1.9, 0.1, 0.2, 1.6, 1.7], 1, 3),  # the pin counts as 0.1
         ([0.1, 1.6, 1.7, 1.8], 2, 2),  # never between two pins: 3 after rank 2, 2.2 after 3
     ],

@@ -14,7 +14,7 @@ import ragfilter as rf
 from ragfilter.errors import ModelError, SettingsError
 from ragfilter.evaluate.learning import fit_reranker
 from ragfilter.model import Chunk, Hit, Pool
-from ragfilter.models.http_reranker import HttpReranker, RerankEndpoint
+from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 

@@ -16,7 +16,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.settings import config
 from ragfilter.stores.index import index
-from ragfilter.stores.moving import Copied, copy_workspace
+from ragfilter.stores.manage import Copied, copy_workspace
 from ragfilter.stores.qdrant import QdrantPlace
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY

@@ -12,7 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score
-from ragfilter.report import curve_points, rows
+from ragfilter.report.rows import rows
 from ragfilter.report.thresholds import cut_line
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_panel, curve_plot
@@ -41,10 +41,8 @@ def drawn(
     second: tuple[str, dict[str, float]] | None = None,
 ) -> dict[str, Any]:
     detail, line = (None, None) if by_distance else (cut_of(made), cut_line(made))
-    placed = curve_points.place(made, rows(made), detail)
-    frame = curve_points.framed(
-        placed, window or curve_points.around_cut(made, placed, detail), line
-    )
+    placed = curve_plot.place(made, rows(made), detail)
+    frame = curve_plot.framed(placed, window or curve_plot.around_cut(made, placed, detail), line)
     tuned = (made, detail) if tuning and detail is not None else None
     plot: dict[str, Any] = curve_plot.plot(
         placed, line, frame, tuned=tuned, second=second
@@ -137,7 +135,7 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
     assert found["dropped by query_must"][0] == pytest.approx(between)
     (band,) = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "rect"]
     assert (band["y0"], band["y1"]) == (0.30, 0.80)
-    placed = curve_points.place(made, rows(made), cut_of(made))
+    placed = curve_plot.place(made, rows(made), cut_of(made))
     folded = replace(placed, labels={"c5": 0}).folded("c3")
     assert [row.id for row in folded.rows] == ["c1", "c3", "c4", "c5", "c6"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
-from ragfilter.report import curve_points, rows
+from ragfilter.report.rows import rows
 from ragfilter.report.thresholds import change_to_keep, cut_line
 from ragfilter.settings.schema import field
 from ragfilter.ui.inspect import curve_panel, curve_plot
@@ -25,8 +25,8 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 
 def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
     detail, line = cut_of(made), cut_line(made)
-    points = replace(curve_points.place(made, rows(made), detail), labels={"c2": 2})
-    frame = curve_points.framed(points, curve_points.around_cut(made, points, detail), line)
+    points = replace(curve_plot.place(made, rows(made), detail), labels={"c2": 2})
+    frame = curve_plot.framed(points, curve_plot.around_cut(made, points, detail), line)
     plot = curve_plot.plot(points, line, frame)
     titles = {row.id: row.title for row in points.rows}
     return curve_panel.overlay(made, points, plot, titles, "c2", tuning=tuning)

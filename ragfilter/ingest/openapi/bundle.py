@@ -14,7 +14,7 @@ from itertools import chain, count
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urljoin
 
-from ragfilter.basics.extras import extra
+from ragfilter.errors import extra
 
 with extra("ingest"):
     from referencing import Registry, Resource

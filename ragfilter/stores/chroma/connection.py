@@ -1,5 +1,6 @@
 """A connection to Chroma: the client, what is cached of its collections, and our own errors for
-whatever it raises. Source: docs/design.md#chroma.
+whatever it raises. Source: docs/design.md#chroma, also for each undocumented part that is used, for
+tested releases only.
 
 Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here every wait has
 a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
@@ -16,18 +17,6 @@ from pathlib import Path
 from urllib.parse import SplitResult
 from uuid import UUID
 
-import chromadb
-import httpx
-from chromadb.api import ClientAPI
-from chromadb.api.models.Collection import Collection as RawCollection
-from chromadb.config import Settings as ChromaSettings
-from chromadb.errors import (
-    InternalError,
-    InvalidArgumentError,
-    InvalidDimensionException,
-    NotFoundError,
-)
-
 from ragfilter.basics.threads import within
 from ragfilter.errors import (
     CollectionMissing,
@@ -35,11 +24,65 @@ from ragfilter.errors import (
     RagfilterError,
     StoreError,
     StoreUnavailable,
+    check_version,
+    extra,
 )
-from ragfilter.stores.chroma import insides
 from ragfilter.stores.copies import write_catalogue
 from ragfilter.stores.marked import VERSION, C, MarkedStore, new_version
 from ragfilter.text.urls import basic_auth, shown, web_address
+
+with extra("chroma"):
+    import chromadb
+    import httpx
+    import packaging as packaging
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection as RawCollection
+    from chromadb.api.shared_system_client import SharedSystemClient
+    from chromadb.config import Settings as ChromaSettings
+    from chromadb.errors import (
+        InternalError,
+        InvalidArgumentError,
+        InvalidDimensionException,
+        NotFoundError,
+    )
+
+check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
+
+
+def forget_folder(folder: Path) -> None:
+    """Remove a failed system for `folder`, which Chroma would return at the next opening."""
+    SharedSystemClient._identifier_to_system.pop(str(folder), None)
+
+
+def set_timeout(client: ClientAPI, seconds: float) -> None:
+    """Limit every wait of an HTTP client, which otherwise waits forever."""
+    client._server._session.timeout = httpx.Timeout(seconds)  # type: ignore[attr-defined]
+
+
+def close(client: ClientAPI) -> None:
+    """Close a client. Its interface does not declare `close`."""
+    client.close()  # type: ignore[attr-defined]
+
+
+def forget_embedding_function(collection: RawCollection) -> None:
+    """Prevent a write from building the embedding function that the stored schema names."""
+    collection._model.serialized_schema = None
+
+
+def dimension(collection: RawCollection) -> int | None:
+    """The length of the collection's vectors; None while it has none."""
+    return collection._model.dimension
+
+
+def is_closed(error: BaseException) -> bool:
+    """Whether a call failed because the client was closed."""
+    return isinstance(error, AttributeError) and error.name == "bindings"
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether Chroma's Rust core panicked, which is not an Exception."""
+    return type(error).__name__ == "PanicException"
+
 
 DAMAGED = "If the store was changed or damaged, restore the collection from its own copy."
 UNREADABLE = "Move that folder away and restore each collection from its own copy."
@@ -66,7 +109,7 @@ def open_folder(folder: Path) -> ClientAPI:
     try:
         return chromadb.PersistentClient(str(folder), settings=settings)
     except BaseException as error:
-        insides.forget_folder(folder)
+        forget_folder(folder)
         if _is_interruption(error):
             raise
         what = f"The vector store in {folder} cannot be opened"
@@ -96,7 +139,7 @@ def open_server(address: str, timeout_s: float) -> ClientAPI:
                 settings=settings,
             ),
         )
-    insides.set_timeout(client, timeout_s)
+    set_timeout(client, timeout_s)
     return client
 
 
@@ -125,7 +168,7 @@ def guard(where: str) -> Iterator[None]:
     except BaseException as error:
         if _is_interruption(error):
             raise
-        if insides.is_closed(error):
+        if is_closed(error):
             raise StoreError(f"The vector store in {where} was closed.", remedy=CLOSED) from error
         raise _failure("Chroma failed", error, where, DAMAGED) from error
 
@@ -150,7 +193,7 @@ class Connection(MarkedStore[C]):
         """Chroma's own object of a collection. Raises CollectionMissing."""
         with guard(self.where):
             raw = self.client.get_collection(name, embedding_function=None)
-        insides.forget_embedding_function(raw)
+        forget_embedding_function(raw)
         return raw
 
     def mark(self, name: str, values: Mapping[str, str]) -> None:
@@ -192,7 +235,7 @@ class Connection(MarkedStore[C]):
                 what = f"{self.where} cannot be written: {reason}."
                 raise StoreError(what, remedy=_writable(self.where))
             with self._opening:
-                insides.close(self._client)
+                close(self._client)
                 self._client = open_folder(Path(self.where))
             self.catalogues.clear()
             self.looked_up = {}
@@ -212,7 +255,7 @@ class Connection(MarkedStore[C]):
                 if (file := self.catalogue_file(name)) is not None:
                     write_catalogue(file, *self.catalogues[name])
         finally:
-            insides.close(self.client)
+            close(self.client)
 
 
 def _writable(where: str) -> str:
@@ -263,7 +306,7 @@ def _checked(url: str) -> SplitResult:
 
 def _is_interruption(error: BaseException) -> bool:
     # A panic of Chroma's Rust core is a failure of the store.
-    return not isinstance(error, Exception) and not insides.is_panic(error)
+    return not isinstance(error, Exception) and not is_panic(error)
 
 
 def _words(error: BaseException) -> str:

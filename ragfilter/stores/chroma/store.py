@@ -15,17 +15,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from chromadb.api.models.Collection import Collection as RawCollection
-from chromadb.errors import InternalError
 
+from ragfilter.errors import extra
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata as rows
 from ragfilter.stores.base import pages, query_vector
-from ragfilter.stores.chroma import insides
-from ragfilter.stores.chroma.connection import Connection, guard, open_folder, open_server
+from ragfilter.stores.chroma.connection import (
+    Connection,
+    dimension,
+    guard,
+    open_folder,
+    open_server,
+)
 from ragfilter.stores.marked import VERSION, MarkedCollection
 from ragfilter.text.urls import shown
+
+with extra("chroma"):
+    from chromadb.api.models.Collection import Collection as RawCollection
+    from chromadb.errors import InternalError
 
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow
@@ -159,7 +167,7 @@ class ChromaCollection(MarkedCollection):
         return self._store.lost[raw.id]
 
     def _read_lost(self, raw: RawCollection) -> set[str]:
-        probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
+        probe: Any = np.eye(1, dimension(raw) or 1, dtype=np.float32)
         with guard(self._store.where):
             # Lost chunks are older than found ones, so some of a large collection are enough.
             count = raw.count()

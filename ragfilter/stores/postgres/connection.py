@@ -11,9 +11,8 @@ from math import inf
 from typing import Any
 
 from ragfilter.basics.database import Book
-from ragfilter.basics.extras import extra
 from ragfilter.basics.threads import Shelf, within
-from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable
+from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable, extra
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.postgres import rows
 
@@ -115,8 +114,8 @@ class Reader(Book):
 
 
 class PgConnection(Reader):
-    """The database of a workspace, and what is cached of its collections. Its tables are brought to
-    the newest version. Thread-safe."""
+    """The database of a workspace, and what is cached of its collections. Its tables are made if
+    they are not there. Thread-safe."""
 
     what = "workspace"
     called = "The workspace's database"
@@ -129,7 +128,7 @@ class PgConnection(Reader):
         super().__init__(address, timeout_s=timeout_s)
 
     def _begin(self, connection: sa.Connection) -> None:
-        rows.upgrade(connection)
+        rows.make_tables(connection)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:

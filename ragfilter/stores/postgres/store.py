@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.basics.extras import extra
-from ragfilter.errors import CollectionMissing, WorkspaceLocked
+from ragfilter.errors import CollectionMissing, WorkspaceLocked, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.stores.base import CollectionInfo, check_embedder, check_name, pages

@@ -25,7 +25,7 @@ from ragfilter.ingest.load import SUFFIXES, load, stage
 from ragfilter.ingest.records import COLUMNS, SHORTEST, ReadOptions, Record
 from ragfilter.stores.base import check_name
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -76,7 +76,7 @@ class UploadDraft:
 @problems.shown()
 def draw(visit: Visit) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
-    elements.heading("Add data")
+    html.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
     folder = st.segmented_control(
@@ -94,7 +94,7 @@ def draw(visit: Visit) -> None:
     )
     draft = _draft(uploads, resources)
     if draft is None:
-        elements.aside("Drop files to see how they are split before they are indexed.")
+        html.aside("Drop files to see how they are split before they are indexed.")
         return
     reading = _reading(draft) if draft.files else ReadOptions()
     records, unreadable = _preview(draft, reading)
@@ -184,7 +184,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
     them."""
     if not names:
         return {}
-    elements.aside("Columns of the CSV files. Others are kept as metadata.")
+    html.aside("Columns of the CSV files. Others are kept as metadata.")
     chosen: dict[str, str] = {}
     with st.container(key="columns", horizontal=True, gap="small"):
         for field, (label, about) in MAPPED.items():
@@ -215,14 +215,14 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 def _chunks(records: Sequence[Record]) -> None:
     """Draw the first chunks as they would be stored."""
-    elements.aside("The first chunks")
+    html.aside("The first chunks")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
             chunk = record.chunk
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
             facts += [f"{len(chunk.text):,} characters"]
             st.markdown(f"**{literal(chunk.title or chunk.id)}**")
-            elements.aside(" · ".join(filter(None, facts)))
+            html.aside(" · ".join(filter(None, facts)))
             st.text(chunk.text)
 
 
@@ -270,7 +270,7 @@ def _model(target: str, visit: Visit) -> str:
     bench = visit.resources.bench
     if target:
         model = visit.collections[target].embedder
-        elements.aside(f"Embedding model: {model}.")
+        html.aside(f"Embedding model: {model}.")
         return model
     fixed = bench.deployment.embedding_model
     chosen = st.text_input(

@@ -18,7 +18,7 @@ from ragfilter.stores.foreign import ForeignCheck, Opening
 from ragfilter.stores.manage import export
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.sidebar import MANAGED
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -36,9 +36,9 @@ MODEL = (
 
 def draw(visit: Visit, user: User) -> None:
     """Draw the table of collections, and the actions for one of them. Raises StoreError."""
-    elements.heading("Collections")
+    html.heading("Collections")
     if not visit.collections:
-        elements.empty(
+        html.empty(
             "No collection yet.", "Add files on the left, or build a sample on the Inspect page."
         )
         _elsewhere(visit.resources)

@@ -14,7 +14,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add, existing
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
@@ -30,7 +30,7 @@ def draw(visit: Visit) -> None:
     with right, problems.shown(retry=True):
         queue = queue_of(visit.resources.bench)
         if jobs := queue.jobs():
-            elements.heading("Indexing")
+            html.heading("Indexing")
             # Refreshed automatically only while a job is active.
             active = _active(jobs)
             st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)

@@ -1,23 +1,34 @@
-"""The Compare page: choose two sides, and one question or a query set."""
+"""The Compare page: choose two sides, and one question or a query set. Of one question, it shows
+what each side keeps and, a step away, why and both answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ragfilter.answer import context
+from ragfilter.answer.stream import Answer
+from ragfilter.engine.replay import replay
+from ragfilter.model import PoolResult
+from ragfilter.report import seen, tokens
+from ragfilter.report.rows import Pairing, contrast, reason
 from ragfilter.stores.runs import Run
-from ragfilter.ui.compare import one, queries
+from ragfilter.text import numbers
+from ragfilter.text.titles import telling_titles
+from ragfilter.ui.compare import queries
 from ragfilter.ui.compare import sides as choosing
-from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import empty, problems, question_box, sidebar
+from ragfilter.ui.compare.sides import ComparedSide, differences
+from ragfilter.ui.kit import answer, empty, grid, problems, question_box, share, sidebar, stacks
 from ragfilter.ui.kit.runs import measuring
-from ragfilter.ui.kit.share import draw_link
+from ragfilter.ui.kit.stacks import Stack, StackRow
 from ragfilter.ui.look import html
-from ragfilter.ui.session import link, state, visit, widget
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session import answers, link, questions, state, visit, widget
+from ragfilter.ui.session.visit import View, Visit
 
 ONE = "One question"
 
@@ -28,32 +39,32 @@ def draw(here: Visit) -> None:
     name = choosing.query_set()
     if name or not here.ready:
         # Otherwise the question is the heading.
-        html.heading("Compare", level=1)
+        html.unseen_heading("Compare", level=1)
     if not here.ready:
         sidebar.draw(here, None)
         empty.draw(here, None)
         return
     runs = measuring.saved_runs(here)
     problems.incomplete(here.incomplete if name else "")
-    sides, share = _bar(here, runs, name)
+    sides, place = _bar(here, runs, name)
     if name:
         link.share(more=choosing.parameters())
         link.show_address()
-        draw_link(share, None)
+        share.draw_link(place, None)
         sidebar.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
     question_box.draw(here)
     view, error = visit.view(here, choosing.parameters())
     link.show_address()
-    draw_link(share, view)
+    share.draw_link(place, view)
     sidebar.draw(here, None)
     if view is None:
-        html.heading("Compare", level=1)
+        html.unseen_heading("Compare", level=1)
         empty.draw(here, error)
         return
     problems.incomplete(view.result.pool.incomplete)
-    one.draw(view, sides)
+    _draw_question(view, sides)
 
 
 def _bar(
@@ -77,8 +88,8 @@ def _bar(
             args=(a,),
             help="Copies current settings as a snapshot, so later changes are compared with it.",
         )
-        share = st.container(key="share", width="content")
-    return (a, b), share
+        place = st.container(key="share", width="content")
+    return (a, b), place
 
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
@@ -94,3 +105,174 @@ def _over(sets: Mapping[str, int], name: str) -> None:
     names = sets if name in sets or not name else [name, *sets]
     labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
     widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
+
+
+TITLE_WIDTH = 40
+KEPT_BY = {"a": "Only A", "both": "Both", "b": "Only B"}
+STEP, OPENED, ROW = "compare-step", "compare-opened", "compare-row"
+CHUNKS, ANSWERS, SETTINGS = "Every chunk", "Answers", "Settings"
+
+
+@problems.shown()
+def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
+    """Draw the comparison for one question."""
+    with st.spinner("Searching …"):
+        a, b = (seen(result_of(view, side)) for side in sides)
+    contrasted = contrast(a, b)
+    html.unseen_heading("Compare", level=1, name=view.asked.query)
+    html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')
+    for letter, result in (("A", a), ("B", b)):
+        if result.message:
+            html.aside(f"{letter}: {result.message}")
+        # Models are only asked on Inspect.
+        for need in result.needs:
+            html.aside(
+                f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask "
+                "for it."
+            )
+    if not contrasted:
+        html.empty(
+            "Neither side keeps a chunk.",
+            "Choose a side that filters less, such as the profile unfiltered.",
+        )
+        return
+    stacks.draw(
+        stacked(contrasted, (sides[0].name, sides[1].name)),
+        a,
+        key="compare-stacks",
+        on_open=partial(state.keep, name=OPENED),
+    )
+    opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
+    if opened is not None:
+        _chunk(opened, (a, b))
+    pair = (
+        answers.AnswerSide("A", context.pack(a.kept, a.settings)),
+        answers.AnswerSide("B", context.pack(b.kept, b.settings)),
+    )
+    with st.container(
+        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
+    ):
+        step = st.segmented_control(
+            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
+        )
+        names = sides[0].called, sides[1].called
+        make = partial(share.report_of_two, view, (a, b), names, pair)
+        share.report_button(make, share.report_name(view.asked.query), key="compare-report")
+    if step == CHUNKS:
+        _table(contrasted)
+    elif step == SETTINGS:
+        told = differences(sides[0].settings, sides[1].settings)
+        html.aside("From A to B:" if told else "A and B have the same settings.")
+        for layer, changes in told.items():
+            html.aside(f"{layer}: {', '.join(changes)}")
+    elif step == ANSWERS or answer.is_awaited():
+        _answers(view, sides, pair)
+
+
+def result_of(view: View, side: ComparedSide) -> PoolResult:
+    """The result for the question with a side's settings. Raises RagfilterError."""
+    if side.settings == view.result.settings:
+        return view.result
+    user, resources = state.user(), view.resources
+    asked = questions.ask_now(
+        view.asked.query, view.asked.collection, side.settings, user, resources
+    )
+    pool = questions.pool_of(asked, side.settings, resources)
+    if replay(pool, side.settings, user).needs:
+        pool = questions.complete_pool(asked, pool, side.settings, user, resources)
+    return replay(pool, side.settings, user)
+
+
+def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str:
+    """What the two sides keep: ``Both keep 2 chunks; only A keeps 13 more. …``."""
+    counts = Counter(each.keeper for each in contrasted)
+    both, only_a, only_b = (counts[keeper] for keeper in ("both", "a", "b"))
+    more = [
+        f"only {letter} keeps {numbers.count(n)} {'more' if both else 'of its own'}"
+        for letter, n in (("A", only_a), ("B", only_b))
+        if n
+    ]
+    shared = f"both keep {'the same ' if not more else ''}{numbers.chunks(both)}"
+    clauses = ", and ".join([*([shared] if both or not more else []), *more])
+    costs = f"A's prompt has {numbers.tokens(tokens(a.kept))}, B's {numbers.count(tokens(b.kept))}."
+    return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
+
+
+def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stack, Stack]:
+    """What A and B keep, row by row. A chunk that only one side keeps stands apart."""
+    a: list[StackRow | None] = []
+    b: list[StackRow | None] = []
+    for each in contrasted:
+        other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
+        why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
+        entry = StackRow(each.id, each.title, why=why, alone=each.keeper != "both")
+        a.append(entry if each.keeper != "b" else None)
+        b.append(entry if each.keeper != "a" else None)
+    return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
+
+
+@st.fragment
+def _table(contrasted: Sequence[Pairing]) -> None:
+    table = pd.DataFrame(
+        {
+            "kept by": [KEPT_BY[each.keeper] for each in contrasted],
+            "title": telling_titles([each.title for each in contrasted], TITLE_WIDTH),
+            "in A": [reason(each.a) for each in contrasted],
+            "in B": [reason(each.b) for each in contrasted],
+        }
+    )
+    text = st.column_config.TextColumn
+    row = grid.picked(
+        table,
+        (each.id for each in contrasted),
+        name="compare-rows",
+        columns={
+            "kept by": text(width=70),
+            "title": text(width=260),
+            "in A": text(width=330),
+            "in B": text(width=330),
+        },
+    )
+    chosen = None if row is None else contrasted[row].id
+    # A row stays selected when a chunk above is chosen.
+    if chosen is not None and chosen != st.session_state.get(ROW):
+        state.keep(chosen, OPENED)
+        state.keep(chosen, ROW)
+        st.rerun()
+
+
+def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
+    """Draw the chunk that was chosen, and what both sides decide about it."""
+    hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
+    facts = "".join(
+        f"<span>{html.text(fact)}</span>"
+        for fact in (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}")
+    )
+    with st.container(key="compare-chunk", border=True):
+        html.draw(
+            f'<section class="rf-chunk"><h3>{html.text(each.title)}</h3>'
+            f'<p class="rf-facts">{facts}</p></section>'
+        )
+        st.text(hit.chunk.text or "This chunk has no text.")
+
+
+def _answers(
+    view: View,
+    sides: tuple[ComparedSide, ComparedSide],
+    pair: tuple[answers.AnswerSide, answers.AnswerSide],
+) -> None:
+    """Draw both answers with what they cite, and the votes on them."""
+
+    def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
+        cited = answer.draw_words(view, side, other, reply)
+        titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
+        html.aside(" · ".join(f"[{n}] {titles[n - 1]}" for n in cited))
+
+    with st.container(key="compare-answers", border=True):
+        found = answer.both(view, pair, answer.title, show)
+        if found is not None:
+            voted = tuple(
+                answer.answered(each, reply, side.profile, side.settings)
+                for each, reply, side in zip(pair, found, sides, strict=True)
+            )
+            answer.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")

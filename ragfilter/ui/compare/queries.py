@@ -18,10 +18,10 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import grid, share
-from ragfilter.ui.kit.runs import measuring, plots
+from ragfilter.ui.kit.runs import figures, measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
-from ragfilter.ui.look import elements, plotting, theme
-from ragfilter.ui.look.elements import Fact
+from ragfilter.ui.look import html, theme
+from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -58,15 +58,15 @@ def draw(
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
     if list(titles) != [query_sets.title(name, llm=measuring.llm())]:
-        elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
+        html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources), measuring.load(b.run.id, resources), resources.bench,
         names=(a.variant, b.variant), settings=(sides[0].settings, sides[1].settings),
     )  # fmt: skip
     for note in compared.notes:
-        elements.aside(note)
+        html.aside(note)
     if compared.sides.empty:
-        elements.empty(
+        html.empty(
             "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
@@ -103,7 +103,7 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
-    elements.empty(f"{letters} {verb} not measured yet over these questions.")
+    html.empty(f"{letters} {verb} not measured yet over these questions.")
     pressed = st.button(
         f"Measure {letters} over {counted(count, 'question')}",
         key="compare-measure",
@@ -142,10 +142,10 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
     if prices is not None:
         costs = [numbers.money(prices.of_thousand(each), prices.currency) for each in tokens]
         facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
-    elements.facts("Comparison", facts)
+    html.facts("Comparison", facts)
     worst = compared.worst
     if worst is None:
-        elements.aside("No question is worse with B.")
+        html.aside("No question is worse with B.")
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         st.markdown(
@@ -166,11 +166,11 @@ def _changes(compared: ComparedRuns) -> None:
     sides = most_changed(compared.sides)
     sides = sides[(sides["gain"] != 0) | (sides["kept_a"] != sides["kept_b"])]
     if sides.empty:
-        elements.empty("No question changes.", "Choose another side.")
+        html.empty("No question changes.", "Choose another side.")
         return
     with st.container(key="compare-gains"):
-        plotting.draw(
-            plots.gains(compared.changes, dark=theme.is_dark()),
+        theme.draw_plot(
+            figures.gains(compared.changes, dark=theme.is_dark()),
             key="compare-gains-chart",
             alt="F1 gain or loss of every question, largest gain first",
         )

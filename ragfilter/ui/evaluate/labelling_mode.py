@@ -23,7 +23,7 @@ from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import html
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.visit import author
 
@@ -48,7 +48,7 @@ def draw(asked: ChosenSet) -> None:
         "last": session.label_events,
         "error": session.label_error,
     }
-    frame.mount(
+    html.mount(
         "evaluate/labelling_mode.js", HTML, key=KEY, data=data,
         on_events_change=partial(_take, asked), on_closed_change=_close,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from ragfilter.ui.evaluate import labelling_mode, results, sets
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 
@@ -51,14 +51,14 @@ def draw(visit: Visit) -> None:
 def _sets(asked: ChosenSet) -> None:
     """Draw the questions and labels in place of the results."""
     with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        part = elements.choice(
+        part = html.choice(
             "Part", PARTS,
             "Questions: edit the set. Labels: see who made them, where people disagree, and what "
             "an LLM proposes.",
             key="sets-part", default=QUESTIONS,
         )  # fmt: skip
     for note in _notes(asked):
-        elements.aside(note)
+        html.aside(note)
     if part == QUESTIONS:
         sets.draw_questions(asked)
     else:

@@ -1,4 +1,4 @@
-"""The results of a run: the rows, the contribution of each layer, the questions, the plots."""
+"""The results of a run: the rows, the contribution of each layer, the questions, the figures."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ragfilter.stores.runs import Plan
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.runs import measuring, plots, table
+from ragfilter.ui.kit.runs import figures, measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.kit.workflow import GUARDED
-from ragfilter.ui.look import elements, html, plotting, prose, theme
+from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
@@ -36,14 +36,14 @@ BASELINE = "baseline.json"
 def draw(measured: MeasuredRun, asked: ChosenSet) -> None:
     """Draw what the run shows in a sentence, and the chosen view of its results."""
     if not measured.records:
-        elements.empty("No question of this run has been measured yet.", "Measure continues it.")
+        html.empty("No question of this run has been measured yet.", "Measure continues it.")
         return
     who = "Your settings" if measured.settings == asked.visit.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
     if sentence:
         html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
     for note in _states(measured, asked):
-        elements.aside(note)
+        html.aside(note)
     _views(measured, asked.resources)
 
 
@@ -52,12 +52,12 @@ def draw(measured: MeasuredRun, asked: ChosenSet) -> None:
 def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        view = elements.choice("View", VIEWS, key="view", default=ROWS)
+        view = html.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
         if view == ROWS:
             measure = st.selectbox(
-                "Sort by", table.MEASURES, key="measure", persist_state="session", width=130,
-                format_func=table.LABELS.__getitem__, label_visibility="collapsed",
+                "Sort by", figures.MEASURES, key="measure", persist_state="session", width=130,
+                format_func=figures.LABELS.__getitem__, label_visibility="collapsed",
             )  # fmt: skip
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
@@ -112,7 +112,7 @@ def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
 
 def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: bool) -> None:
     rows = measured.ranked(measure)
-    table.draw(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
+    figures.draw(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
     with st.expander("About these figures", key="about-figures", type="compact"):
         own = measured.row(CURRENT)
         notes = [
@@ -122,14 +122,14 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
             unmeasured([name for row in rows for name in row["names"]]),
         ]
         for note in filter(None, notes):
-            elements.aside(note)
+            html.aside(note)
 
 
 def _layers(measured: MeasuredRun) -> None:
     groups = {"added": "by adding it", "left out": "by leaving it out"}
     gains = frame.cells(measured.gains)
     if not gains:
-        elements.empty("No layer is on except clearance, which always applies.")
+        html.empty("No layer is on except clearance, which always applies.")
         return
     shown = {"layer": [layer(row["layer"]).title for row in gains],
              "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
@@ -143,7 +143,7 @@ def _layers(measured: MeasuredRun) -> None:
             pd.DataFrame(shown), key="evaluation-layers", hide_index=True, row_height=32,
             column_config={n: st.column_config.TextColumn(width=w) for n, w in widths.items()},
         )  # fmt: skip
-    elements.aside(
+    html.aside(
         "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
     )
@@ -159,11 +159,9 @@ def _questions(measured: MeasuredRun) -> None:
         for kind in KINDS:
             rows = frame.of_kind(rows, kind) if wanted == kind else rows
         st.markdown(prose.quiet(counted(len(rows), "question")))
-        elements.hint(
-            f"{ABOUT_KINDS} Click a row to open the question in Inspect with these settings."
-        )
+        html.hint(f"{ABOUT_KINDS} Click a row to open the question in Inspect with these settings.")
     if rows.empty:
-        elements.empty("There are no questions of this kind.", "Choose All.")
+        html.empty("There are no questions of this kind.", "Choose All.")
         return
     shown = rows[[*NAMED]].rename(columns=NAMED)
     name = f"questions-{measured.run.id}"
@@ -194,12 +192,12 @@ def _plots(measured: MeasuredRun) -> None:
     with st.container(key="plots"):
         left, right = st.columns(2, gap="medium")
     with left:
-        plotting.draw(
-            plots.precision_recall(frame.cells(measured.rows), curves, dark=dark),
+        theme.draw_plot(
+            figures.precision_recall(frame.cells(measured.rows), curves, dark=dark),
             key="plot-pr", alt="Precision against recall of every row, with the oracle's line",
         )  # fmt: skip
-        plotting.draw(
-            plots.kept_counts(frame.kept_counts(measured.records), dark=dark), key="plot-kept",
+        theme.draw_plot(
+            figures.kept_counts(frame.kept_counts(measured.records), dark=dark), key="plot-kept",
             alt="How many questions keep how many chunks",
         )  # fmt: skip
     with right:
@@ -220,8 +218,8 @@ def _distances(curves: Sequence[Curve]) -> None:
             help="Shows, beside the curve, the figures if every chunk up to this distance "
             "were kept.",
         )  # fmt: skip
-    plotting.draw(
-        plots.distances(curves, threshold, dark=theme.is_dark()), key="plot-distances",
+    theme.draw_plot(
+        figures.distances(curves, threshold, dark=theme.is_dark()), key="plot-distances",
         alt="Distances of all questions by rank, relevant chunks marked",
     )  # fmt: skip
     means = within(curves, threshold)
@@ -233,7 +231,7 @@ def _distances(curves: Sequence[Curve]) -> None:
         f"{DEEPEST}."
     )
     if best is not None:
-        elements.aside(wording.best_distance(best))
+        html.aside(wording.best_distance(best))
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
@@ -241,10 +239,10 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
     in CI."""
     with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
         if not measured.run.complete:
-            elements.empty("A baseline needs all questions of the run.", "Measure continues it.")
+            html.empty("A baseline needs all questions of the run.", "Measure continues it.")
             return
         if measured.settings != state.settings():
-            elements.aside("This run used other settings than yours. Measure to guard yours.")
+            html.aside("This run used other settings than yours. Measure to guard yours.")
         plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # It has the same fingerprint wherever the same files are indexed.
@@ -263,7 +261,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             args=(measured.run.plan.collection, GUARDED),
             help="What every question of this run reaches. A small file for git.",
         )
-        elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
+        html.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
 

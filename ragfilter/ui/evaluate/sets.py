@@ -16,6 +16,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from ragfilter.basics.files import as_files, by_name
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.labelled_queries import Labels
@@ -30,9 +31,9 @@ from ragfilter.text.titles import query_id
 from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet, llm
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import state, uploads
+from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 
 DEPTH = 10
@@ -257,9 +258,9 @@ def read_files(
     """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
     and line."""
     warnings: list[str] = []
-    with uploads.as_files(questions, qrels) as paths:
+    with as_files(questions, qrels) as paths:
         by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
-        return by_id, rows, [uploads.by_name(each, paths) for each in warnings]
+        return by_id, rows, [by_name(each, paths) for each in warnings]
 
 
 def _saved(name: str | None) -> None:
@@ -273,9 +274,9 @@ def draw_labels(asked: ChosenSet) -> None:
     st.markdown(message(told(seen)))
     _conflicts(seen, asked.chunks)
     _lost(asked)
-    elements.heading("Labels by an LLM")
+    html.heading("Labels by an LLM")
     if any(label.made_by == "llm" for label in seen):
-        elements.aside(query_sets.agreed(seen).told)
+        html.aside(query_sets.agreed(seen).told)
     _propose(asked)
 
 
@@ -296,12 +297,10 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     parted = conflicts(labels)
     if not parted:
         if labels:
-            elements.aside("No two people disagree.")
+            html.aside("No two people disagree.")
         return
-    elements.heading("Disagreements")
-    elements.aside(
-        "The latest label counts. Click a row to open the chunk and resolve the conflict."
-    )
+    html.heading("Disagreements")
+    html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
     table = pd.DataFrame(
         {
             "question": [pair[0].query for pair in parted],
@@ -332,8 +331,8 @@ def _lost(asked: ChosenSet) -> None:
     rows = choices(places, lost, chunks.values(), asked.user)
     if not rows:
         return
-    elements.heading("Labels without a chunk")
-    elements.aside(
+    html.heading("Labels without a chunk")
+    html.aside(
         "These do not count since the chunks were cut anew. Click the chunk that a label judges; "
         "label anew what is in none."
     )
@@ -356,7 +355,7 @@ def _propose(asked: ChosenSet) -> None:
     """Draw the cost estimate first, then the button that asks the LLM."""
     resources = asked.resources
     if resources.bench.chat is None:
-        elements.empty(
+        html.empty(
             "No LLM is configured.",
             "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, to let an LLM propose "
             "labels here.",

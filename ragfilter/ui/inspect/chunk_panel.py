@@ -25,7 +25,7 @@ from ragfilter.ui.inspect import hit_table, reference_graph
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.editor import Editing
-from ragfilter.ui.look import elements, html
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import open_resources
@@ -41,7 +41,7 @@ def draw(view: View) -> None:
     hit = _opened(view)
     if hit is None:
         # A link can name a hidden chunk: show the same as for an unknown one.
-        elements.empty(
+        html.empty(
             "No chunk is open.",
             "Click a point on the curve, a row of the table or a citation to read its text, edit "
             "its rule and follow its references.",
@@ -152,7 +152,7 @@ def _part(view: View, chunk_id: str) -> str:
             label_visibility="collapsed",
             **widget.of("chunk-part", shown, state.put, "part"),
         )
-        elements.hint(
+        html.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
             "References: chunks that the judge's EXPAND would bring in."

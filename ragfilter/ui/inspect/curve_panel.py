@@ -23,8 +23,7 @@ from ragfilter.layers.cutoff import acting, by_name, cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report import ChunkRow, curve_points
-from ragfilter.report.curve_points import Frame, Points
+from ragfilter.report.rows import ChunkRow
 from ragfilter.report.thresholds import (
     CutLine,
     change_to_keep,
@@ -38,8 +37,9 @@ from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
+from ragfilter.ui.inspect.curve_plot import Frame, Points
 from ragfilter.ui.kit import sidebar as settings_of
-from ragfilter.ui.look import frame, html, plotting, theme
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
@@ -54,7 +54,7 @@ def draw(view: View) -> None:
     """Draw the picture, and below it what is folded away."""
     result, session = view.shown, state.session()
     detail, line = cut_of(result), cut_line(result)
-    every = replace(curve_points.place(result, view.rows, detail), labels=view.grades)
+    every = replace(curve_plot.place(result, view.rows, detail), labels=view.grades)
     points = every.folded(session.chunk) if _folds() else every
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
@@ -66,7 +66,7 @@ def draw(view: View) -> None:
             chosen=session.chunk,
             dark=theme.is_dark(),
         )
-        plotting.draw(
+        theme.draw_plot(
             plot,
             key="curve",
             fixed=True,
@@ -87,7 +87,7 @@ def draw(view: View) -> None:
             "moves": session.drag_moves,
         }
         ids = [row.id for row in points.rows]
-        frame.mount("inspect/curve_drag.js", HTML, key=KEY, data=data, height="stretch",
+        html.mount("inspect/curve_drag.js", HTML, key=KEY, data=data, height="stretch",
                     on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
     _draw_fold(every, points, len(view.rows))
 
@@ -110,10 +110,10 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
         if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
             return held
     if _folds():
-        window = curve_points.around_cut(view.shown, points, cut_of(view.shown))
+        window = curve_plot.around_cut(view.shown, points, cut_of(view.shown))
     else:
         window = 0.3, (min(50, last) if session.window == FIFTY else last) + 0.7
-    framed = curve_points.framed(points, window, line)
+    framed = curve_plot.framed(points, window, line)
     session.curve_frame = shown_for, framed
     return framed
 
@@ -142,7 +142,7 @@ def controls(view: View) -> None:
     result = view.shown
     draw_settings(result, dict(view.summary.strategies))
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        points = curve_points.place(result, view.rows, cut_of(result))
+        points = curve_plot.place(result, view.rows, cut_of(result))
         _ranges(len(points.x))
         if others := other_scores(result):
             st.selectbox(

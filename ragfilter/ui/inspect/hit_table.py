@@ -17,7 +17,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
-from ragfilter.ui.look import elements, theme
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session.visit import View
 
@@ -32,7 +32,7 @@ def draw(view: View) -> None:
     """The table with its controls."""
     result, rows = view.shown, view.rows
     with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        order = elements.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
+        order = html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         wanted = st.text_input(
             "Filter", st.session_state.get("filter", ""), key="filter", persist_state="session",
             placeholder="Words", label_visibility="collapsed", icon=":material/search:", width=112,

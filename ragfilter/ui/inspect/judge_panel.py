@@ -26,7 +26,7 @@ from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid
-from ragfilter.ui.look import elements, html, theme
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import answers, questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -70,7 +70,7 @@ def draw(view: View) -> None:
             html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(ignored)}.</p>')
     if settings.enabled:
         _prompt(result)
-    elements.aside(ABOUT)
+    html.aside(ABOUT)
 
 
 def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
@@ -316,16 +316,16 @@ def _prompt(result: PoolResult) -> None:
         judgement = result.judgement
         # It may name chunks that only other users may see.
         if not (state.session().operator or result.user.unrestricted):
-            elements.aside(
+            html.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a "
                 "user who sees more. View as operator to read it."
             )
         elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)
         elif judgement is not None and judgement.cached:
-            elements.aside("Replies from earlier runs are not stored.")
+            html.aside("Replies from earlier runs are not stored.")
         else:
-            elements.aside("The reply was empty.")
+            html.aside("The reply was empty.")
 
 
 def _say(body: str) -> None:

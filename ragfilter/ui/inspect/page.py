@@ -23,7 +23,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, judge_panel
 from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
 from ragfilter.ui.kit.question_box import draw_present_button
-from ragfilter.ui.look import elements, frame, html
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import answers, link, questions, state, widget
 from ragfilter.ui.session.resources import Resources, score_key
@@ -55,7 +55,7 @@ def begin(view: View) -> Places:
     # move the curve, and the browser would redraw it.
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
-        html.heading("Result", level=1, name=view.asked.query)
+        html.unseen_heading("Result", level=1, name=view.asked.query)
         summary.draw(view, current_story)
         problems.failed(view.result)
         _draw_needs(view)
@@ -78,14 +78,14 @@ def begin(view: View) -> Places:
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
-        html.heading("Before and after")
+        html.unseen_heading("Before and after")
         before, after = stacks.before_and_after(view.mine, current_story)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         sidebar.draw_reset(f"Back to {now.profile}")
         stacks.draw((before, after), view.mine, on_open=state.open_chunk)
     with right:
-        html.heading("Curve")
+        html.unseen_heading("Curve")
         curve_panel.draw(view)
     return Places(below, beside, bar)
 
@@ -97,7 +97,7 @@ def finish(view: View, places: Places) -> None:
         _open_more(view)
     with places.below:
         if places.panel is None:
-            html.heading("Answers")
+            html.unseen_heading("Answers")
             if not view.result.kept:
                 empty.nothing_kept(view.result)
             answer.draw_both(view)
@@ -105,7 +105,7 @@ def finish(view: View, places: Places) -> None:
             # Loaded when the evidence is opened.
             from ragfilter.ui.inspect import hit_table
 
-            html.heading("Chunks")
+            html.unseen_heading("Chunks")
             hit_table.draw(view)
     if places.panel is not None:
         from ragfilter.ui.inspect import chunk_panel
@@ -120,7 +120,7 @@ def finish(view: View, places: Places) -> None:
             saving.keep_all_in_browser()
     now = state.session()
     now.answered = view.asked
-    frame.mount("inspect/into_view.js", key="into-view", data=now.revealed)
+    html.mount("inspect/into_view.js", key="into-view", data=now.revealed)
 
 
 def _bar() -> DeltaGenerator:
@@ -256,7 +256,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
                 label_visibility="collapsed",
                 **widget.of("panel-box", name, state.put, "panel"),
             )
-        html.heading(name)
+        html.unseen_heading(name)
         if not view.result.kept:
             empty.nothing_kept(view.result)
         match name:
@@ -284,14 +284,14 @@ def _prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
     both = {side.label: side for side in answers.sides(result)}
     with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        chosen = elements.choice(
+        chosen = html.choice(
             "Context", both,
             "The prompt with the kept chunks, or with those of a plain search.",
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
-    elements.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
+    html.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
     for message in messages(result.query, side.context):
         html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)

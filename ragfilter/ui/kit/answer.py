@@ -26,7 +26,7 @@ from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import elements, html, prose
+from ragfilter.ui.look import html, prose
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -209,13 +209,13 @@ def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) 
             adds = tuple(quote.number for quote in new)
             draw_pieces(shown, side, other, added=new)
             if len(answer.text) > SHOWN_CHARS:
-                elements.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
+                html.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
         if answer.error == UNFINISHED:
-            elements.aside("Stopped before the end.")
+            html.aside("Stopped before the end.")
         elif answer.error:
             html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
         if quoted is not None:
-            elements.aside(INSTEAD)
+            html.aside(INSTEAD)
             _doubt(quoted)
             draw_pieces(quoted, side, other, name="instead")
     cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
@@ -245,7 +245,7 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
         more = len(answer.unknown_citations) - MAX_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
-        elements.aside(f"Cites {numbers}, which do not exist.")
+        html.aside(f"Cites {numbers}, which do not exist.")
 
 
 def _cost(answer: Answer) -> None:

@@ -10,7 +10,7 @@ from zlib import crc32
 import pandas as pd
 import streamlit as st
 
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
 
@@ -101,4 +101,4 @@ def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> Non
 def follow_keys() -> None:
     """Let arrow keys continue from the cell whose button was clicked, since a click on a button
     does not move the focus to the table. Draw this in the table's container, after the table."""
-    frame.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
+    html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)

@@ -17,7 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.model import PoolResult
 from ragfilter.report import visible
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.visit import View
 
@@ -38,7 +38,7 @@ def draw_link(place: DeltaGenerator, view: View | None) -> None:
     if shared := state.session().shared:
         with place:
             data = urlencode(shared | link.looks(visible(view.result) if view is not None else ()))
-            frame.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
+            html.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
 
 
 def report_button(make: Callable[[], str], name: str, *, key: str) -> None:

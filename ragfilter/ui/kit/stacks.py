@@ -15,7 +15,7 @@ from ragfilter.model import Hit, LayerName, Outcome, PoolResult
 from ragfilter.report.summary import Story
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.look import frame, html
+from ragfilter.ui.look import html
 
 MAX_ROWS = 15
 """Rows that are drawn. Those of chunks that stay go first, if there are more."""
@@ -100,7 +100,7 @@ def draw(
     html.draw(f'<div class="rf-stacks">{drawn}</div>')
     if on_open is not None:
         opened = partial(_opened, key, on_open)
-        frame.mount("kit/stacks.js", key=key, on_opened_change=opened, height=0)
+        html.mount("kit/stacks.js", key=key, on_opened_change=opened, height=0)
 
 
 def _opened(key: str, on_open: Callable[[str], None]) -> None:

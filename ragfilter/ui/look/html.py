@@ -1,16 +1,26 @@
-"""Small pieces of HTML for which Streamlit has no element. All text from outside is escaped."""
+"""Elements of the page that Streamlit lacks, and the page's own scripts, which are its components.
+
+Text from outside is escaped, or shown literally. In our own, `code` is between backticks.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 from html import escape
-from typing import Literal
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
 from ragfilter.layers.base import Mark
 from ragfilter.model import LayerName, Outcome, PoolResult, Pruning
 from ragfilter.ui.look import theme
+from ragfilter.ui.look.prose import message
+
+if TYPE_CHECKING:
+    from streamlit.components.v2.types import ComponentRenderer
 
 
 def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
@@ -18,7 +28,7 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
     st.html(body, width=width)
 
 
-def heading(words: str, *, level: int = 2, name: str = "") -> None:
+def unseen_heading(words: str, *, level: int = 2, name: str = "") -> None:
     """Draw a heading for screen readers only; sighted users can tell from the layout. It is read as
     `name`, if there is one."""
     named = f' aria-label="{text(name)}"' if name else ""
@@ -59,3 +69,83 @@ def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
         why = f"{part.value:.3f} &lt; {detail.limit:.3f}"
         shown.append(f"<s>{said}</s><small> {why} </small>" if part.struck else said)
     return f'<div class="rf-pruned" data-passage>{"".join(shown)}</div>'
+
+
+Fact = tuple[str, str, str]
+"""A label, its value, and a smaller note next to it."""
+
+
+def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
+    """Draw a side note."""
+    # Streamlit's caption is too faint to be read by everybody.
+    draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
+
+
+def heading(words: str) -> None:
+    """Draw a heading for a part of the page."""
+    st.header(words, anchor=False)
+
+
+def empty(head: str, remedy: str = "") -> None:
+    """Draw what is missing, and what would provide it."""
+    st.markdown(f"**{message(head)}** {message(remedy)}")
+
+
+def facts(label: str, rows: Iterable[Fact]) -> None:
+    """Draw a row of facts; `label` is its name for screen readers."""
+    body = "".join(
+        f'<div class="rf-fact"><span>{text(name)}</span><b>{text(value)} '
+        f"<i>{text(more)}</i></b></div>"
+        for name, value, more in rows
+    )
+    draw(f'<section class="rf-strip" aria-label="{text(label)}">{body}</section>')
+
+
+def hint(text: str) -> None:
+    """Explain the control before it. With a hidden label, Streamlit hides the label's help too."""
+    st.markdown("", help=text, width="content")
+
+
+def choice(
+    label: str,
+    options: Iterable[str],
+    about: str = "",
+    *,
+    key: str,
+    default: str,
+) -> str:
+    """Draw a choice that is kept as long as the session, and `about` at a question mark beside it.
+    Returns what is chosen."""
+    chosen = st.segmented_control(
+        label, list(options), key=key, default=default, required=True, persist_state="session",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    if about:
+        hint(about)
+    return chosen
+
+
+def mount(script: str, html: str | None = None, **given: Any) -> Any:
+    """Run `script`, a file below `ragfilter/ui`, beside its `html`. `given` goes to Streamlit.
+    Returns the component's state."""
+    return _register(script, html)(**given)
+
+
+@cache
+def _register(script: str, html: str | None) -> ComponentRenderer:
+    js = files("ragfilter.ui").joinpath(script).read_text(encoding="utf-8")
+    name = script.replace("/", ".").removesuffix(".js")
+    return st.components.v2.component(f"ragfilter.{name}", html=html, js=js, isolate_styles=False)
+
+
+def dress() -> None:
+    """Add the style sheet to the page, once per run. Charts and tables have the colours of the run
+    that drew them, so switching the theme starts another run, with a callback that does nothing."""
+    dark = theme.is_dark()
+    st.html(theme.stylesheet(dark=dark))
+    mount(
+        "look/frame.js",
+        key="theme",
+        data="dark" if dark else "light",
+        on_switched_change=lambda: None,
+    )

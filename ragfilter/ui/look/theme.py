@@ -2,21 +2,26 @@
 
 Every view uses it, so that a thing looks the same in curve, funnel, table and panel. Signs and
 shapes differ as well as colours. The colours can be told apart with every kind of colour vision, in
-light and dark; tests/test_theme.py has the figures.
+light and dark; tests/test_theme.py has the figures. Plots have its colours too.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ragfilter.layers import registry
 from ragfilter.layers.base import Mark
 from ragfilter.model import LayerName, Outcome
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 OUTCOMES: dict[Outcome, Mark] = {
     "kept": Mark("●", "circle", "#0f766e", "#3cc4b4"),
@@ -118,3 +123,54 @@ def _printed_light(pairs: Iterable[tuple[str, str]]) -> str:
     )
     table = ".stDataFrame canvas {filter: invert(1) hue-rotate(180deg)}"
     return f"@media print {{{''.join(rules)}{table}}}"
+
+
+FONT = '"Source Sans", "Source Sans Pro", sans-serif'
+CLEAR = "rgba(0,0,0,0)"
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """The colours of plots in one theme; `band` is translucent."""
+
+    text: str
+    muted: str
+    line: str
+    surface: str
+    kept: str
+    curve: str
+    band: str
+
+    @classmethod
+    def of(cls, dark: bool) -> Ink:
+        i = int(dark)
+        return cls(
+            text=TEXT[i],
+            muted=MUTED[i],
+            line=LINE[i],
+            surface=SURFACE[i],
+            kept=OUTCOMES["kept"].colour(dark=dark),
+            curve="#5a7f86" if dark else "#6f8c90",
+            band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
+        )
+
+    def layout(self, *, align: str = "left") -> dict[str, Any]:
+        """The layout of a plot; `align` aligns the lines of a hint."""
+        font = {"family": FONT, "size": 13, "color": self.text}
+        hint = {"bgcolor": self.surface, "bordercolor": self.line, "align": align, "font": font}
+        return {
+            "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint,
+            "showlegend": False,
+        }  # fmt: skip
+
+
+def draw_plot(
+    plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any
+) -> None:
+    """Draw a plot in our colours without Plotly's buttons; a `fixed` one ignores double clicks.
+
+    `more` is for `st.plotly_chart`.
+    """
+    config = {"displayModeBar": False} | ({"doubleClick": False} if fixed else {})
+    st.plotly_chart(plot, key=key, alt=alt, theme=None, config=config, **more)

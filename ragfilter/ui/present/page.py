@@ -13,7 +13,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answer, empty, problems, question_box, share, stacks, summary, view_as
 from ragfilter.ui.kit.progress import unless
-from ragfilter.ui.look import elements, html
+from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import View, Visit
 
@@ -26,7 +26,7 @@ def draw(here: Visit) -> None:
     view, error = visit.view(here)
     link.show_address()
     if view is None:
-        html.heading("Present", level=1)
+        html.unseen_heading("Present", level=1)
         question_box.draw(here)
         question_box.draw_present_button()
         empty.draw(here, error)
@@ -38,7 +38,7 @@ def draw(here: Visit) -> None:
     if current_story.found:
         unless(answer.is_awaited(), _picture)(view, current_story)
         _pruned(view)
-        html.heading("Answers")
+        html.unseen_heading("Answers")
         answer.draw_both(view)
 
 
@@ -63,7 +63,7 @@ def _pruned(view: View) -> None:
     if not st.toggle("Show what was pruned", key="show-pruned"):
         return
     saved = numbers.tokens(detail.before - detail.after)
-    elements.aside(f"What is struck does not help to answer, and saves {saved}.")
+    html.aside(f"What is struck does not help to answer, and saves {saved}.")
     for hit in view.mine.kept:
         if struck := html.struck_text(view.mine, hit.id, hit.chunk.text):
             html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
@@ -81,7 +81,7 @@ def _picture(view: View, current_story: Story) -> None:
             None if each is None or each.chunk_id in fallen else each for each in before.entries
         )
         after = stacks.Stack("Left so far" if now else "Everything found", tuple(left))
-    html.heading("Before and after")
+    html.unseen_heading("Before and after")
     stacks.draw((before, after), view.mine)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         st.button(

@@ -1,16 +1,123 @@
-"""One change applied to all filtered rows: chosen, previewed as a diff, then saved as one step."""
+"""Changes of many rules: one of all filtered rows is chosen; any is previewed, as its effect and a
+diff, and saved as one step."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from difflib import ndiff
+
 import streamlit as st
 
-from ragfilter.errors import InputError
-from ragfilter.rules import bulk
-from ragfilter.rules.bulk import RuleChange
-from ragfilter.ui.kit.rule_editor import desk, saving
+from ragfilter.errors import InputError, RagfilterError, StoreError
+from ragfilter.rules import bulk, edits
+from ragfilter.rules.bulk import BulkPlan, RuleChange
+from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import progress
+from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import elements
-from ragfilter.ui.rules import change_preview
+from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import author
+
+PAGE = 5
+LOOKS = {"+": "rf-in", "-": "rf-out"}
+Rules = Mapping[str, str | None]
+"""Rules by chunk id, None for no rule."""
+
+
+def preview(work: Desk, action: str, plan: BulkPlan, key: str) -> None:
+    """Draw why rules cannot be changed, then what `plan` would change."""
+    if plan.refused:
+        first, why = next(iter(plan.refused.items()))
+        refused = counted(len(plan.refused), "rule")
+        st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
+    if plan.after:
+        offer(work, plan.after, action, key=key)
+    else:
+        html.empty("Nothing would change.", "The rules already have this change.")
+
+
+def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
+    """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
+    says what is done to them: ``Remove``, ``Add the group x to``."""
+    sure = rule_effect.confirm(work, rules, f"{key}-sure")
+    st.button(
+        literal(f"{action} {counted(len(rules), 'rule')}"),
+        key=f"{key}-save",
+        type="primary",
+        on_click=save,
+        args=(work, rules, action),
+        disabled=not sure,
+        help="Saves them as one step, which Undo takes back.",
+    )
+    diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
+    progress.unless(rule_effect.waits(work), draw_diffs)(diffs, f"{key}-changes")
+    rule_effect.wait(work)
+
+
+def save(work: Desk, rules: Rules, action: str) -> None:
+    """Store `rules` as one step, unless a rule is no longer the one on the desk."""
+    bench = work.resources.bench
+    try:
+        saved = edits.save_all(
+            bench.collection(work.collection),
+            bench.journal,
+            rules=rules,
+            expected={i: work.chunks[i].rule for i in rules},
+            who=author(),
+        )
+    except RagfilterError as error:
+        # The store's own errors say what was saved.
+        put_outcome(
+            str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False
+        )
+    else:
+        put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
+        state.renew()
+
+
+def put_outcome(words: str, *, good: bool) -> None:
+    """Store the outcome of an action, to be shown until the next one."""
+    state.session().rules.outcome = (words, good)
+
+
+def draw_outcome() -> None:
+    """Draw the outcome, if there is one."""
+    if (outcome := state.session().rules.outcome) is not None:
+        words, good = outcome
+        look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
+        verdict = f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>'
+        html.draw(verdict, width="content")
+
+
+def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
+    """Draw each change as a title with the lines that come and go, by sign and colour, and the
+    names of the parts between them, one page at a time."""
+    for title, before, after in diffs[page(key, len(diffs), PAGE)]:
+        html.draw(
+            f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>'
+        )
+
+
+def _diff(before: str | None, after: str | None) -> str:
+    old, new = saving.shown(before).splitlines(), saving.shown(after).splitlines()
+    return "\n".join(
+        f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {html.text(line[2:])}</span>'
+        for line in ndiff(old or ["no rule"], new or ["no rule"])
+        if line[0] in LOOKS or '":' in line
+    )
+
+
+def page(key: str, count: int, size: int) -> slice:
+    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
+    for `count` items in pages of `size`."""
+    pages = max(1, -(-count // size))
+    if st.session_state.get(key, 1) > pages:
+        st.session_state[key] = pages
+    number = 1 if pages == 1 else st.pagination(pages, key=key, persist_state="session")
+    return slice((number - 1) * size, number * size)
+
 
 KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Set a rule", "Remove the rule",
@@ -35,10 +142,10 @@ def draw(work: Desk) -> None:
         change = _change(str(kind))
     except InputError as error:
         if any(st.session_state.get(name) for name in FIELDS):
-            elements.aside(saving.said(error))
+            html.aside(saving.said(error))
         return
     plan = bulk.plan(change, [row.chunk for row in desk.selected(work)])
-    change_preview.draw(work, ACTIONS[str(kind)], plan, "bulk")
+    preview(work, ACTIONS[str(kind)], plan, "bulk")
 
 
 def _forget() -> None:

@@ -20,8 +20,8 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import elements, html, theme
-from ragfilter.ui.rules import change_preview, matrix_table
+from ragfilter.ui.look import html, theme
+from ragfilter.ui.rules import bulk_change, matrix_table
 from ragfilter.ui.session import state
 
 PAGE_AT = "rules-page"
@@ -59,8 +59,8 @@ def draw(work: Desk) -> None:
 
 def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
     with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
-        page = ids[change_preview.page(PAGE_AT, len(ids), PAGE)]
-        elements.aside(
+        page = ids[bulk_change.page(PAGE_AT, len(ids), PAGE)]
+        html.aside(
             f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content"
         )
         st.button(
@@ -78,7 +78,7 @@ def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
             help="The order stays fixed while you edit. Click to re-sort by urgency.",
         )
     if not page:
-        elements.empty("No chunk matches the filter.", "Use fewer words or states.")
+        html.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
     with st.container(key="table"):
@@ -149,9 +149,7 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
     with st.container(key="rules-panel", border=True, gap="small"):
         _steps(place, ids)
         if chunk is None:
-            elements.empty(
-                "No chunk is open.", "Click a row, or press Next to begin with the first."
-            )
+            html.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
             return
         facts = (chunk.id, chunk.type, chunk.source, f"page {chunk.page}" if chunk.page else "")
         listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
@@ -190,7 +188,7 @@ def _steps(place: int, ids: Sequence[str]) -> None:
                 help=f"Opens the {label.lower()} row. A draft stays where it is.",
             )
         if place >= 0:
-            elements.aside(f"{place + 1:,} of {len(ids):,}", width="content")
+            html.aside(f"{place + 1:,} of {len(ids):,}", width="content")
 
 
 def _go(place: int, chunk_id: str) -> None:

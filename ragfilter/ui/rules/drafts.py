@@ -28,7 +28,7 @@ from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.jobs import Job, Stoppable
@@ -48,7 +48,7 @@ def draw(work: Desk) -> None:
     shown = _is_shown(work.collection, work.user, work.resources)
     busy = is_running(work)
     if work.resources.bench.chat is None:
-        elements.empty(NO_LLM, NO_LLM_MORE)
+        html.empty(NO_LLM, NO_LLM_MORE)
     elif running is not None and busy:
         # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(running, work.collection, shown=shown)
@@ -115,7 +115,7 @@ def _begin(work: Desk) -> None:
     # Rules that somebody wrote are drafted again only if the filter shows no other chunks.
     chosen = [chunk for chunk in open_ if not chunk.rule] or open_
     if not chosen:
-        elements.empty("Nothing to draft.", "The filter shows no chunk that lacks a draft.")
+        html.empty("Nothing to draft.", "The filter shows no chunk that lacks a draft.")
         return
     st.markdown(message(_cost(work, chosen)))
     st.button(
@@ -150,7 +150,7 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
     if running.done:
         st.rerun()
     if not shown:
-        elements.aside("Rules are being drafted for another user.")
+        html.aside("Rules are being drafted for another user.")
         return
     done, count, used = running.at
     left = time_left(running.seconds / done * (count - done) if done else None)

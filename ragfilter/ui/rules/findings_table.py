@@ -17,9 +17,9 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import change_preview, drafts
+from ragfilter.ui.rules import bulk_change, drafts
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 
@@ -38,7 +38,7 @@ def draw(work: Desk) -> None:
         drafts.draw(work)
     findings = _findings(work, _families(work))
     if not findings:
-        elements.empty("No findings.", "The rules of these chunks have no known problem.")
+        html.empty("No findings.", "The rules of these chunks have no known problem.")
         return
     counts = Counter(kind for kind, _ in findings)
     kinds = st.multiselect(
@@ -56,7 +56,7 @@ def draw(work: Desk) -> None:
     with left:
         picked = _table(work, listed[:MAX_LISTED])
         if len(listed) > MAX_LISTED:
-            elements.aside(f"and {len(listed) - MAX_LISTED:,} more")
+            html.aside(f"and {len(listed) - MAX_LISTED:,} more")
         _all(work, [finding for _, finding in listed])
     with right, st.container(key="findings-panel", border=True, gap="small"):
         _one(work, None if picked is None else listed[picked][1])
@@ -95,7 +95,7 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
     ids = [row.id for row in desk.selected(work)]
     ruled, shared = work.read(i for i in ids if work.chunks[i].rule), desk.listing(work).shared
     if len(ruled) > desk.MAX_READ:
-        elements.aside(
+        html.aside(
             f"Texts are read for up to {desk.MAX_READ:,} rules. A narrower filter may find more."
         )
     findings = [
@@ -158,9 +158,9 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
     )
     plan = _plan(work, findings, include)
     if plan.after or include or not doubtful:
-        change_preview.draw(work, "Apply", plan, "findings")
+        bulk_change.preview(work, "Apply", plan, "findings")
     else:
-        elements.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
+        html.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
 
 def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
@@ -183,7 +183,7 @@ def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
 def _one(work: Desk, finding: Finding | None) -> None:
     """Draw one finding with what its fix would do."""
     if finding is None:
-        elements.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
+        html.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
         return
     chunk = work.chunks[finding.chunk_ids[0]]
     st.markdown(f"**{message(chunk.name)}**  \n{message(_said(finding))}")
@@ -194,7 +194,7 @@ def _one(work: Desk, finding: Finding | None) -> None:
         st.button(
             "Apply this one",
             key="finding-apply",
-            on_click=change_preview.save,
+            on_click=bulk_change.save,
             args=(work, rules, "Apply"),
             disabled=not sure,
         )
@@ -206,7 +206,7 @@ def _one(work: Desk, finding: Finding | None) -> None:
             help="Opens the editor with the fix, if there is one. Nothing is saved.",
         )
     if finding.fix is not None:
-        change_preview.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
+        bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 
 
 def _edit(work: Desk, finding: Finding) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from ragfilter.basics.files import as_files
 from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
@@ -14,8 +15,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import change_preview
-from ragfilter.ui.session import uploads
+from ragfilter.ui.rules import bulk_change
 
 FILE, DOUBTS, PRUNE = "files-file", "files-doubts", "files-prune"
 PAGE = 20
@@ -83,7 +83,7 @@ def _import(work: Desk) -> None:
     )
     stored = {i: chunk.rule for i, chunk in work.chunks.items()}
     try:
-        with uploads.as_files(file) as (path,):
+        with as_files(file) as (path,):
             plan = rule_files.plan(path, stored, with_doubts=with_doubts, prune=prune)
     except InputError as error:
         st.error(message(str(error)))
@@ -102,11 +102,11 @@ def _planned(work: Desk, plan: ImportPlan) -> None:
     refused = [f"{_where(each)}: {each.error}" for each in plan.refusals]
     held = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held]
     if left_out := [*refused, *held]:
-        shown = left_out[change_preview.page("files-left-out", len(left_out), PAGE)]
+        shown = left_out[bulk_change.page("files-left-out", len(left_out), PAGE)]
         st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:
         rules = {change.chunk_id: change.after for change in plan.changes}
-        change_preview.offer(work, rules, "Import", key="files")
+        bulk_change.offer(work, rules, "Import", key="files")
 
 
 def _where(each: FileChange | RefusedLine) -> str:

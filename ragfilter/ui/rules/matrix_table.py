@@ -20,7 +20,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 
 TITLE_WIDTH = 27
@@ -125,7 +125,7 @@ def draw(work: Desk) -> None:
         rule_effect.wait(work)
         return
     if not matrix.rules:
-        elements.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
+        html.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
         return
     over = (
         f"{counted(matrix.queries, 'question')} asked"
@@ -133,7 +133,7 @@ def draw(work: Desk) -> None:
         else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
     )
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
-    elements.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
+    html.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
     _rules(work, matrix.rules, questions)
 
 
@@ -149,7 +149,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         height=400,
     )  # fmt: skip
     if selected is None:
-        elements.aside("Click a rule to see what each of its groups and terms does.")
+        html.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
     st.button(
@@ -178,7 +178,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         column_config=_columns("part"),
     )
     if row.conflicts:
-        elements.aside("Questions whose relevant chunk the rule blocks")
+        html.aside("Questions whose relevant chunk the rule blocks")
         st.dataframe(
             {
                 "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],

@@ -9,10 +9,9 @@ from ragfilter.rules.overview import WORDS
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.rules import (
     bulk_change,
-    change_preview,
     chunks,
     findings_table,
     import_export,
@@ -42,13 +41,13 @@ def draw(visit: Visit) -> None:
         with st.container(
             key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"
         ):
-            part = elements.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
+            part = html.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
             undo_history.draw_turns(work)
             # Clear the previous part while this one is being drawn.
             fresh, rules.part = rules.part != part, part
             if fresh:
                 rules.outcome = None
-            change_preview.draw_outcome()
+            bulk_change.draw_outcome()
         problems.incomplete(visit.incomplete)
         with (st.empty() if fresh else st).container(key="rules-work"):
             PARTS[part](work)

@@ -18,7 +18,7 @@ from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import elements, html
+from ragfilter.ui.look import html
 from ragfilter.ui.rules import matrix_table
 
 TEXT, QUESTION = "tester-text", "tester-question"
@@ -40,18 +40,16 @@ def draw(work: Desk) -> None:
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
-        elements.empty(
-            "No questions yet.", "Paste some to see which rules block or pass their chunk."
-        )
+        html.empty("No questions yet.", "Paste some to see which rules block or pass their chunk.")
         return
     if len(every) > MAX_QUESTIONS:
-        elements.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
+        html.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
     of_rule: dict[str, list[str]] = defaultdict(list)
     for chunk in work.chunks.values():
         if chunk.rule:
             of_rule[chunk.rule].append(chunk.id)
     if not of_rule:
-        elements.empty("No rules yet.", "Every chunk passes.")
+        html.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
     key = (*work.key, tuple(questions))
@@ -99,7 +97,7 @@ def _rules(
         },
     )
     if selected is None:
-        elements.aside("Click a rule to see why it passes or blocks a question.")
+        html.aside("Click a rule to see why it passes or blocks a question.")
         return
     question = st.selectbox(
         "Question",

@@ -16,9 +16,9 @@ from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.saving import DONE
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import change_preview
+from ragfilter.ui.rules import bulk_change
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.visit import author
@@ -75,11 +75,11 @@ def draw(work: Desk) -> None:
     journal, among = work.resources.bench.journal, _among(work)
     count = journal.count_steps(work.collection, among=among)
     if not count:
-        elements.empty("No rule has been edited yet.", "Every saved change is listed here.")
+        html.empty("No rule has been edited yet.", "Every saved change is listed here.")
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
-        page = change_preview.page("history-page", count, PAGE)
+        page = bulk_change.page("history-page", count, PAGE)
         _table(work, journal.steps(work.collection, among=among, limit=PAGE, offset=page.start))
     with right, st.container(key="history-panel", border=True, gap="small"):
         _step(work, state.session().rules.step)
@@ -140,7 +140,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
         if edit.collection == work.collection and (among is None or edit.chunk_id in among)
     ]
     if not visible:
-        elements.empty("No change is open.", "Click a row.")
+        html.empty("No change is open.", "Click a row.")
         return
     first = visible[0]
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible), 'rule')}."))
@@ -159,7 +159,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
     if states & {"done", "undone"}:
         _turn(work, first.id, turn)
     diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
-    progress.unless(rule_effect.waits(work), change_preview.draw_diffs)(diffs, "history-changes")
+    progress.unless(rule_effect.waits(work), bulk_change.draw_diffs)(diffs, "history-changes")
     rule_effect.wait(work)
 
 
@@ -173,7 +173,7 @@ def _turn(work: Desk, edit_id: int, turn: Turn, *, rest: bool = False) -> None:
             among=_among(work), rest=rest,
         )  # fmt: skip
     except RagfilterError as error:
-        elements.aside(f"{turn.capitalize()} is not possible: {error}")
+        html.aside(f"{turn.capitalize()} is not possible: {error}")
         if isinstance(error, ConflictError) and error.action == "rest" and not rest:
             _turn(work, edit_id, turn, rest=True)
         return
@@ -200,8 +200,8 @@ def _go(work: Desk, edit_id: int, turn: Turn, rest: bool) -> None:
             among=_among(work), rest=rest,
         )  # fmt: skip
     except RagfilterError as error:
-        change_preview.put_outcome(f"Not {done}: {error}", good=False)
+        bulk_change.put_outcome(f"Not {done}: {error}", good=False)
     else:
         outcome = f"{done.capitalize()}: {counted(len(changed), 'rule')}."
-        change_preview.put_outcome(outcome, good=True)
+        bulk_change.put_outcome(outcome, good=True)
         state.renew()

@@ -22,8 +22,8 @@ from ragfilter.ui.kit import empty, grid, problems
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import open_inspect
 from ragfilter.ui.kit.sidebar import value_text
-from ragfilter.ui.look import elements, plotting, theme
-from ragfilter.ui.look.elements import Fact
+from ragfilter.ui.look import html, theme
+from ragfilter.ui.look.html import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune import suggestion, tuning_map
@@ -49,15 +49,15 @@ def draw(visit: Visit) -> None:
             st.switch_page("pages/evaluate.py")
         return
     if visit.settings.judge.enabled:
-        elements.empty(
+        html.empty(
             "The judge is on, and tuning cannot replay LLM answers.",
             "Switch it off to tune the rest.",
         )
         return
     for caveat in about_labels(labels):
-        elements.aside(caveat)
+        html.aside(caveat)
     if not suggestion.draw(visit, labels, wish, query_set.name):
-        elements.empty(
+        html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "They come with their gain on other questions, what changes and what "
             "is lost. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
@@ -83,7 +83,7 @@ def _warn(settings: Settings, labels: Labels) -> None:
     """Say if these labels chose the settings, so that figures flatter."""
     learned = in_sample(settings, labels_version(labels), state.session().collection)
     if learned:
-        elements.aside(learned)
+        html.aside(learned)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
@@ -113,7 +113,7 @@ def _label(path: str) -> str:
 def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
     surface = replayed.surface
     if not surface.places:
-        elements.empty("The map has no point.", f"{surface.left_out}.")
+        html.empty("The map has no point.", f"{surface.left_out}.")
         return
     here, best = surface.nearest(settings), surface.highest(measure)
     old = _before(settings)
@@ -123,13 +123,13 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
     with st.container(key="plots"):
         left, right = st.columns((1.15, 1), gap="medium")
     with left:
-        plotting.draw(
+        theme.draw_plot(
             tuning_map.heatmap(surface, measure, here, best, before, dark=dark), key="map-chart",
             on_select=lambda: _choose("map-chart", replayed), selection_mode="points",
             alt=f"{tuning_map.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
-        plotting.draw(
+        theme.draw_plot(
             tuning_map.front(surface, here, best, before, dark=dark), key="front-chart",
             on_select=lambda: _choose("front-chart", replayed), selection_mode="points",
             alt="Recall against context tokens of every setting",
@@ -151,15 +151,15 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
                            for path, value in surface.values(place).items())  # fmt: skip
         size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
         facts.append((f"{word}: {set_to}", f"{tuning_map.SHOWN[measure]} {at[measure]:.3f}", size))
-    elements.facts("Map", facts)
+    html.facts("Map", facts)
     if surface.left_out:
-        elements.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
+        html.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
     # Of the first one only: the two notes would hardly differ.
     for word, place in places[:1]:
         at = surface.at(place)
         caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
         if caveat:
-            elements.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
+            html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Use the highest",
@@ -169,7 +169,7 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
             args=(replayed, best),
             disabled=here == best,
         )
-        elements.hint(
+        html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
             "highest is chosen and measured on these same questions, so it will be lower on "
             "others; Suggest settings measures on held-out questions."
@@ -212,7 +212,7 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
     a row opens the question."""
     old = _before(settings)
     if old is None:
-        elements.empty(
+        html.empty(
             "No click led to these settings.",
             "Click the map to list the questions whose kept chunks change.",
         )
@@ -220,7 +220,7 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
     queries, every = replayed.labels.queries, len(replayed.pools)
     changed = changes(replayed.pools, replayed.labels.qrels, old, settings, state.user())
     if not changed:
-        elements.empty(f"All {every} questions keep the same chunks as before.")
+        html.empty(f"All {every} questions keep the same chunks as before.")
         return
     better = sum(each.gain > 0 for each in changed)
     worse = sum(each.gain < 0 for each in changed)

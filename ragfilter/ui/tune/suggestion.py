@@ -22,8 +22,8 @@ from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
-from ragfilter.ui.kit.runs import table
-from ragfilter.ui.look import elements, html
+from ragfilter.ui.kit.runs import figures
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
@@ -172,11 +172,11 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             target = tuning.target.figure
             means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
             rows = [wording.row(word, each, target) for word, each in means.items()]
-            table.draw(rows, target, key="tuned-figures")
+            figures.draw(rows, target, key="tuned-figures")
             if margin is not None:
-                elements.aside(wording.no_worse(chosen, margin))
+                html.aside(wording.no_worse(chosen, margin))
             if not changed:
-                elements.aside("These are the current settings.")
+                html.aside("These are the current settings.")
             else:
                 lines = wording.changed(visit.settings, after)
                 items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
@@ -188,7 +188,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
 def _losses(lost: list[HitChange], labels: Labels) -> None:
     """Draw the questions that lose relevant chunks."""
     if not lost:
-        elements.aside("No question loses a relevant chunk.")
+        html.aside("No question loses a relevant chunk.")
         return
     label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
     with st.expander(label, key="tuned-losses"):
@@ -210,7 +210,7 @@ def _more(tuning: Tuning) -> None:
         named = wording.compared_means(tuning)
         named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
         rows = [wording.row(name, each, target) for name, each in named.items()]
-        table.draw(rows, target, key="tuned-alone-figures", every=True)
+        figures.draw(rows, target, key="tuned-alone-figures", every=True)
         means = tuning.tuned.means
         for note in (
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
@@ -225,7 +225,7 @@ def _more(tuning: Tuning) -> None:
             *wording.notes(tuning),
         ):
             if note:
-                elements.aside(note)
+                html.aside(note)
 
 
 def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:

@@ -18,10 +18,10 @@ from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
 from ragfilter.settings.schema import field, fields
 from ragfilter.ui.kit import progress
-from ragfilter.ui.kit.runs.plots import THREE_DECIMALS, layout
+from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
 from ragfilter.ui.kit.sidebar import value_text
-from ragfilter.ui.look import elements
-from ragfilter.ui.look.plotting import CLEAR, LEGEND, Ink
+from ragfilter.ui.look import html
+from ragfilter.ui.look.theme import CLEAR, LEGEND, Ink
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
@@ -86,13 +86,13 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
         # Its grid was chosen around other values.
         found = progress.result(start(), "mapping-anew", "Replaying", stop=STOP)
     if job is None:
-        elements.empty(
+        html.empty(
             "No map yet.",
             "Map replays all labelled questions under many values of these settings. A click on it "
             "sets them.",
         )
     elif found is None and job.stop.is_set():
-        elements.empty("The map was stopped.", "Map starts it again from the beginning.")
+        html.empty("The map was stopped.", "Map starts it again from the beginning.")
     return found
 
 

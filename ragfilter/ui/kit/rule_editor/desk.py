@@ -20,7 +20,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.look import elements, theme
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -185,7 +185,7 @@ def draw_filter(work: Desk, rows: Listing | None = None) -> None:
             _choice("Source", SOURCES, every.sources)
     if rows is None:
         count = numbers.count(len(selected(work)))
-        elements.aside(f"{count} of {numbers.chunks(len(every.rows))}")
+        html.aside(f"{count} of {numbers.chunks(len(every.rows))}")
 
 
 def _choice(label: str, key: str, options: tuple[str, ...]) -> None:

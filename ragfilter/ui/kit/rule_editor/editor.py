@@ -21,7 +21,7 @@ from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, re
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
-from ragfilter.ui.look import elements, frame, html
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
@@ -94,7 +94,7 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     with effect:
         it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
-            elements.aside(UNREADABLE)
+            html.aside(UNREADABLE)
     llm_draft.draw(chunk, collection, it.user, resources, busy=busy)
 
 
@@ -107,7 +107,7 @@ def _begin(chunk: Chunk) -> None:
 
 def _view() -> str:
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        return elements.choice(
+        return html.choice(
             "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
             key="rule-view", default=JSON,
         )  # fmt: skip
@@ -125,13 +125,13 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **widget.of(EDITOR, text, saving.put, chunk_id, stored),
     )
-    frame.mount(
+    html.mount(
         "kit/rule_editor/while_typing.js",
         key=saving.TYPING,
         data=chunk_id,
         on_typed_change=partial(saving.type_on, chunk_id, stored),
     )
-    frame.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
+    html.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
 def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
@@ -140,7 +140,7 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
-        elements.aside("The form shows the rule as soon as the JSON can be read.")
+        html.aside("The form shows the rule as soon as the JSON can be read.")
         return
     fields = _fields(chunk_id, rule.contain_one_of)
     write = (chunk_id, len(fields), stored)
@@ -291,7 +291,7 @@ def _findings(it: Editing, rule: str | None) -> None:
     for number, finding in enumerate(findings[:MAX_FINDINGS]):
         _finding(chunk, number, finding)
     if len(findings) > MAX_FINDINGS:
-        elements.aside(f"and {len(findings) - MAX_FINDINGS} more")
+        html.aside(f"and {len(findings) - MAX_FINDINGS} more")
 
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:

@@ -21,7 +21,7 @@ from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import MAX_LABELLED, Desk
-from ragfilter.ui.look import elements, html
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
@@ -73,13 +73,13 @@ def wait(work: Desk) -> None:
 def available(work: Desk) -> bool:
     """Whether there are questions. Draws what is missing."""
     if work.labels is None:
-        elements.aside(NO_LABELS)
+        html.aside(NO_LABELS)
     job = _job(work)
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
         st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
     elif job is not None and work.settings.judge.enabled:
-        elements.aside("Measured without the judge, which would ask the LLM about every question.")
+        html.aside("Measured without the judge, which would ask the LLM about every question.")
     return job is not None and not job.failure
 
 

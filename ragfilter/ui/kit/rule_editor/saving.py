@@ -20,7 +20,7 @@ from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft
-from ragfilter.ui.look import frame, html, prose
+from ragfilter.ui.look import html, prose
 from ragfilter.ui.session import questions, state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.visit import author
@@ -286,7 +286,7 @@ def _drafts() -> Drafts:
 def _send(drafts: Drafts) -> None:
     data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
     here = [state.session().rules.browser, data]
-    frame.mount("kit/rule_editor/drafts.js", key=KEPT, data=here, on_found_change=_restore)
+    html.mount("kit/rule_editor/drafts.js", key=KEPT, data=here, on_found_change=_restore)
 
 
 def _restore() -> None:

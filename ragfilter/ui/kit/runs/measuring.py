@@ -17,7 +17,7 @@ from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit, author
@@ -135,9 +135,9 @@ def explain(asked: ChosenSet) -> None:
     """Say why nothing can be measured or, if an LLM's labels count, how far they agree with
     people's. Raises StoreError."""
     if asked.why is not None:
-        elements.empty(asked.why.message, asked.why.remedy)
+        html.empty(asked.why.message, asked.why.remedy)
     elif llm():
-        elements.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
+        html.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
 
 
 def labelled_questions(resources: Resources, collection: str) -> Collection[str]:

@@ -1,1 +1,0 @@
-"""The versions of the schema, oldest first. A step that was released never changes."""
