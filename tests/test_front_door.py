@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -301,27 +300,6 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
         assert rf.Filter("full")(QUERY, ["a", "b", "c"], similar, metric="similarity")
     # Best + 0.4 is 0.52, and nothing is beyond it.
     assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
-
-
-@pytest.mark.parametrize(
-    ("changes", "refused"),
-    [
-        ({}, True),
-        ({"cutoff.gap_threshold": 1.0}, False),
-        # the one that is passed is used
-        ({"quality.reranker": "none"}, True),
-        ({"quality.enabled": False}, False),
-    ],
-)
-def test_a_gap_that_no_rerank_scores_have_is_refused(
-    changes: dict[str, Any], refused: bool
-) -> None:
-    values = {"quality.enabled": True, "quality.mode": "always", "cutoff.gap_threshold": 1.5}
-    settings = rf.Settings().with_values(values | changes)
-    rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
-    flt = rf.Filter(settings, reranker=Reversed())
-    with pytest.raises(rf.RagfilterError, match="rerank scores") if refused else nullcontext():
-        flt(QUERY, DOCS, GAP, metric="cosine")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from stores import N, OneVector, filled, large, unit
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
-from ragfilter.errors import InputError
 from ragfilter.model import Chunk, Rounds, User
 from ragfilter.protocols import Vectors
 from ragfilter.rules.match import RuleBook
@@ -205,24 +204,6 @@ def test_x_or_y_compares_only_what_chunks_are_called(
     chosen = chosen.with_values({"clearance.enabled": True})
     pool = gather(query, chosen, Backends(collection, OneVector({}, vectors[0])), User(level))
     assert [entity.name for entity in pool.entities] == sides
-
-
-@pytest.mark.parametrize("query", ["", "   ", "\n\t"])
-def test_an_empty_query_is_refused(store: ChromaStore, query: str) -> None:
-    _, vector = filled(store, [None], 1)
-    with pytest.raises(InputError, match="empty"):
-        gather(query, Settings(), Backends(store.collection("loop"), OneVector({}, vector)))
-
-
-@pytest.mark.parametrize(
-    ("query", "asked"),
-    [("\udcff\udcfe", "\ufffd\ufffd"), ("a troll \ud800", "a troll \ufffd"),
-     ("\ud83d\ude00?", "😀?")],
-)  # fmt: skip
-def test_a_query_is_asked_in_whole_characters(store: ChromaStore, query: str, asked: str) -> None:
-    _, vector = filled(store, [None], 1)
-    backends = Backends(store.collection("loop"), OneVector({}, vector))
-    assert gather(query, Settings(), backends).query == asked
 
 
 def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaStore) -> None:

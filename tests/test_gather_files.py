@@ -61,13 +61,6 @@ def test_a_file_pattern_limits_the_search_itself(store: ChromaStore, pattern: st
     assert result.pool.source_pattern == pattern
 
 
-def test_a_pattern_with_few_chunks_asks_the_store_once(store: ChromaStore) -> None:
-    backends, _ = of_files(store, "files", n=60)
-    chosen = QUERY_MUST.with_values({"retrieval.source_pattern": "dsp"})
-    pool = gather("cleric", chosen, backends)
-    assert (len(pool.hits), pool.queries) == (20, 1)
-
-
 def test_a_wider_pool_is_narrowed_by_replay_and_nothing_is_asked(store: ChromaStore) -> None:
     backends, _ = of_files(store, "files")
     wide = Settings().with_values({"cutoff.enabled": False, "retrieval.pool_size": 300})

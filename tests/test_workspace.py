@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -91,19 +90,6 @@ def test_opening_again_in_the_same_process_gives_the_same_workspace(tmp_path: Pa
     assert attempt(tmp_path) == "written"
     with pytest.raises(InputError, match="closed"):
         first.store()
-
-
-@pytest.mark.slow
-def test_threads_that_open_at_once_share_one_store(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        workspaces = list(pool.map(lambda _: Workspace.open(tmp_path), range(8)))
-        stores = list(pool.map(lambda workspace: workspace.store(), workspaces))
-    assert len({id(store) for store in stores}) == 1
-    for workspace in workspaces[:7]:
-        workspace.close()
-    assert "WorkspaceLocked" in attempt(tmp_path)
-    workspaces[7].close()
-    assert attempt(tmp_path) == "written"
 
 
 def test_one_folder_with_two_stores_at_once_is_refused(tmp_path: Path) -> None:

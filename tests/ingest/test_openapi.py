@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pets import PETS, described, minimal, warnings
+from pets import PETS, described, warnings
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.ingest.load import load
@@ -63,13 +63,3 @@ def test_json_and_yaml_give_the_same_chunks(tmp_path: Path) -> None:
 def test_the_prefix(info: Any, source: str, prefix: str) -> None:
     tree = {"openapi": "3.0.0", "info": info, "components": {"schemas": {"A": {}}}}
     assert list(described(tree, source)) == [f"{prefix}:A"]
-
-
-def test_names_that_are_taken_get_a_longer_one_whatever_the_order_in_the_file() -> None:
-    tree = minimal(
-        components={"schemas": {"Run": {}, "white space": {}}},
-        paths={"/a": {"get": {"operationId": "Run"}, "post": {"operationId": "Run"}}},
-    )
-    assert list(described(tree)) == [
-        "t:Run", "t:POST/a", "t:schemas/Run", "t:white_space"
-    ]  # fmt: skip

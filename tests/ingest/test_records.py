@@ -140,17 +140,8 @@ def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
     for wrong in (np.float64(3.5), math.inf, np.bool_(True), np.int64(-1)):
         with pytest.raises(InputError, match="is not a whole number"):
             record(page=wrong)
-    levels = (
-        np.int64(2),
-        2.0,
-        np.float64(2.0),
-        np.bool_(True),
-        True,
-        1.5,
-        float("inf"),
-    )
-    read = [record(clearance=level).chunk.clearance for level in levels]
-    assert read == [2, 2, 2, None, None, None, None]
+    levels = (np.int64(2), 2.0, np.bool_(True))
+    assert [record(clearance=level).chunk.clearance for level in levels] == [2, 2, None]
 
 
 @pytest.mark.parametrize(

@@ -152,21 +152,6 @@ def test_a_server_that_is_down_is_asked_again_at_most_once(
 
 
 @pytest.mark.parametrize(
-    ("header", "wait", "said"),
-    [
-        *((odd, None, "check the quota") for odd in ("nan", "-5", "86401", "soon", "")),
-        ("0", 0.0, "Wait 0.1 s."), ("20.123456", 20.123456, "Wait 20.1 s."),
-    ],
-)  # fmt: skip
-def test_no_wait_is_told_that_nobody_means(
-    serve: Serve, header: str, wait: float | None, said: str
-) -> None:
-    failure = failed(serve(lambda h, _: h.reply(429, error_body("slow"), Retry_After=header)))
-    assert failure.retry_after == wait
-    assert said in failure.remedy
-
-
-@pytest.mark.parametrize(
     ("status", "body", "kind", "says"),
     [
         (401, error_body(f"Incorrect API key provided: {KEY}"), "auth", "HTTP 401"),

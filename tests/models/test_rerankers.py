@@ -97,24 +97,3 @@ def test_a_cross_encoder_scores_through_a_sigmoid(cross_encoders: Path) -> None:
             logit = float(model(**tokenizer("owl", text, return_tensors="pt")).logits[0, 0])
         assert score == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
     assert scores[0] == pytest.approx(scores[2])
-
-
-def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
-    missing = CrossEncoderReranker(str(tmp_path / "nowhere"))
-    assert missing.score("owl", []) == []
-    with pytest.raises(ModelError, match="cannot be loaded") as error:
-        missing.score("owl", [OWL])
-    assert "late_interaction" in error.value.remedy
-
-
-def test_a_model_that_is_no_cross_encoder_is_refused_and_not_given_random_scores(
-    cross_encoders: Path,
-) -> None:
-    with pytest.raises(ModelError, match="not a cross-encoder"):
-        CrossEncoderReranker(str(cross_encoders / "headless")).score("owl", [OWL])
-
-
-def test_loading_has_a_deadline(cross_encoders: Path) -> None:
-    hurried = CrossEncoderReranker(str(cross_encoders / "one"), load_timeout_s=0.0)
-    with pytest.raises(ModelError, match="no answer within 0 s"):
-        hurried.score("owl", [OWL])
