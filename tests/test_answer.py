@@ -80,7 +80,6 @@ def ask(
 @pytest.mark.parametrize(
     ("text", "n", "known", "unknown"),
     [
-        ("Fire [1].", 2, (1,), ()),
         ("Fire [2][1], again [2].", 2, (2, 1), ()),
         ("Fire [1, 2].", 2, (1, 2), ()),
         ("Fire [1-3].", 3, (1, 2, 3), ()),

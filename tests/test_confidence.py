@@ -14,9 +14,7 @@ from ragfilter.settings.schema import Confidence
         (0.12, None, "high"),
         (0.2, 0.02, "medium"),
         (0.3 - 0.1, 0.02, "medium"),  # 0.19999999999999998
-        (0.4, 0.05, "medium"),
         (0.1 + 0.3, -0.2, "medium"),
-        (0.35, None, "medium"),
         (0.35, 0.13, "low"),
         (0.15, 0.1, "low"),
         (0.3, 0.3 - 0.2, "low"),  # 0.09999999999999998

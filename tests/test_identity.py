@@ -211,12 +211,6 @@ def test_a_level_that_is_none_is_refused(level: Any) -> None:
         User(level)
 
 
-@pytest.mark.parametrize("departments", [None, 5, (5,), ("ops", None), b"ops", ("ops", ["hr"])])
-def test_departments_that_are_no_text_are_refused(departments: Any) -> None:
-    with pytest.raises(InputError, match=r"departments are .* must be text"):
-        User(0, departments)
-
-
 @pytest.mark.parametrize("name", ["level", "department", "departments"])
 def test_a_place_of_settings_that_names_a_user_is_refused_by_name(
     name: str, tmp_path: Path

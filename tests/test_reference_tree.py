@@ -110,8 +110,3 @@ def test_the_store_is_asked_once_whatever_the_settings_are_then() -> None:
     for settings in (PLAIN, ALL_ON, PLAIN.with_values({"judge.max_expansion": 2})):
         assert all(node.tokens is not None for node in tree("root", around, result(settings)).nodes)
     assert store.fetched == []
-
-
-def test_an_unknown_chunk_has_no_tree() -> None:
-    around = read_neighbours("nobody", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
-    assert not tree("nobody", around, result(PLAIN)).open_root

@@ -50,9 +50,7 @@ def settings(profile: str) -> Settings:
     ("before", "edits", "searched"),
     [
         ({}, {3: PASSES}, False),
-        ({3: FAILS}, {3: None}, False),
         ({3: FAILS, 70: FAILS}, {3: PASSES, 70: PASSES, 200: FAILS}, False),
-        (dict.fromkeys(range(20), FAILS), {30: FAILS}, False),
         # Fewer than wanted are left among the 80 that were found.
         ({}, dict.fromkeys(range(40), FAILS), True),
         # Only the texts of the first 80 were fetched, and of those that passed.

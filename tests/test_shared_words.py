@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.text.words import FUNCTION_WORDS, overlaps, stated, tokens, values
+from ragfilter.text.words import FUNCTION_WORDS, overlaps, stated, values
 
 
 def test_overlap_by_hand() -> None:
@@ -56,12 +56,6 @@ def test_law_a_share_is_a_share(query: str, passages: list[str]) -> None:
 )
 def test_values(text: str, stated: set[tuple[str, str]]) -> None:
     assert values(text) == stated
-
-
-def test_plurals_and_case_are_one_word() -> None:
-    assert tokens("Trolls, a CLASS of spells: status") == (
-        "troll", "a", "class", "of", "spell", "status",
-    )  # fmt: skip
 
 
 pieces = st.sampled_from(

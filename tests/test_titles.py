@@ -42,11 +42,6 @@ def test_titles_keep_the_words_that_the_others_lack() -> None:
     ]
 
 
-def test_no_dash_is_left_alone_between_what_is_left_out() -> None:
-    titles = [f"Conditions - {land} Of The North" for land in ("Forest", "Swamp")]
-    assert telling_titles(titles, 14) == ["… Forest …", "… Swamp …"]
-
-
 WORDS = st.lists(st.sampled_from(["of", "armor", "Class", "6", "-6", "cleric,"]), max_size=9)
 
 

@@ -63,12 +63,6 @@ def test_the_space_is_the_collections_own(store: ChromaStore, space: Any, distan
     assert collection.nearest(unit(1, 0), 1) == [("a", pytest.approx(distance))]
 
 
-def test_a_foreign_row_without_document_and_metadata_is_a_public_chunk(store: ChromaStore) -> None:
-    raw = store.client.create_collection("foreign", embedding_function=None)
-    raw.add(ids=["a"], embeddings=[[0.0, 1.0]])
-    assert store.collection("foreign").chunks(["a"]) == {"a": Chunk("a")}
-
-
 def test_a_stored_embedding_function_is_never_built(
     store: ChromaStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

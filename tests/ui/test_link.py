@@ -25,15 +25,3 @@ def test_what_a_link_gets_wrong_is_named(
 ) -> None:
     opened = link.read(params, environ)
     assert (opened.profile, opened.refused) == (profile, refused)
-
-
-def test_a_link_is_read_in_whole_characters() -> None:
-    half, pair = "a \ud83e", "\ud83e\udd89"
-    params = {"profile": "full", "q": f"{half} {pair}", "collection": half, half: half,
-              "retrieval.source_pattern": f"{half}{pair}"}  # fmt: skip
-    opened = link.read(params, {})
-    assert (opened.query, opened.collection) == ("a \ufffd 🦉", "a \ufffd")
-    assert opened.changes == {"retrieval.source_pattern": "a \ufffd🦉"}
-    assert opened.refused == (
-        "There is no setting 'a \ufffd' (from the link). See the settings reference.",
-    )
