@@ -170,17 +170,6 @@ def cut_off(handler: Handler, body: dict[str, Any]) -> None:
     handler.send('data: {"choices": [{"del')
 
 
-def cut_chunked(handler: Handler, body: dict[str, Any]) -> None:
-    handler.protocol_version = "HTTP/1.1"
-    handler.send_response(200)
-    handler.send_header("Content-Type", "text/event-stream")
-    handler.send_header("Transfer-Encoding", "chunked")
-    handler.end_headers()
-    line = 'data: {"choices": [{"delta": {"content": "Trolls"}}]}\n\n'
-    handler.send(f"{len(line):x}\r\n{line}\r\n40\r\nda")
-    handler.close_connection = True
-
-
 def hang(handler: Handler, body: dict[str, Any]) -> None:
     handler.server.over.wait(SILENT_S)
 

@@ -88,9 +88,3 @@ def filled(store: ChromaStore, rules: Sequence[str | None], seed: int) -> tuple[
         metadatas=metadatas,
     )
     return raw, unit(rng, 1)[0]
-
-
-def many(store: ChromaStore, n: int, every: int) -> tuple[Any, Vectors]:
-    """`n` chunks of which only every `every`-th has a rule that the query "cleric" meets."""
-    met, unmet = '{"contain":"cleric"}', '{"contain":"x"}'
-    return filled(store, [unmet if i % every else met for i in range(n)], 5)

@@ -83,13 +83,10 @@ def ask(
         ("Fire [1].", 2, (1,), ()),
         ("Fire [2][1], again [2].", 2, (2, 1), ()),
         ("Fire [1, 2].", 2, (1, 2), ()),
-        ("Fire [1; 3].", 3, (1, 3), ()),
         ("Fire [1-3].", 3, (1, 2, 3), ()),
         ("Fire [1–3, 5].", 4, (1, 2, 3), (5,)),
-        ("Fire [chunk 2].", 2, (2,), ()),
         ("Fire [0] [7].", 2, (), (0, 7)),
         ("Fire [1-99999].", 1, (1,), (99999,)),
-        ("Fire [3-1].", 3, (3, 1), ()),
         ("Fire [a], 1, (2), [].", 2, (), ()),
     ],
 )
@@ -112,14 +109,6 @@ def test_an_answer_by_the_model() -> None:
     # What is shown is what was sent.
     assert chat.asked == [(found.prompt, 3.0)]
     assert TEXTS[0] in found.prompt[1].content
-
-
-def test_usage_is_estimated_where_the_endpoint_counts_none() -> None:
-    found = ask(Chat("abcdefgh"))
-    assert found.usage.estimated
-    assert found.usage.completion_tokens == 2
-    assert found.usage.prompt_tokens > 50
-    assert found.cost is None
 
 
 def test_a_failure_keeps_what_was_streamed_and_says_what_failed(

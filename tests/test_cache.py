@@ -7,10 +7,7 @@ import json
 import logging
 import resource
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +15,6 @@ from typing import Any
 
 import pytest
 from faults import Serve, well
-from waiting import PROCESS_S
 
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import UNFINISHED, Answer, Answers, Prices
@@ -61,26 +57,6 @@ def test_a_text_outlives_the_process(kept: Callable[..., TextCache]) -> None:
     kept().clear()
     assert kept().size()[0] == 0
     assert kept().get("a") is None
-
-
-def test_threads_and_processes_share_it(kept: Callable[..., TextCache], tmp_path: Path) -> None:
-    put = (
-        "import sys; from pathlib import Path; from ragfilter.stores.cache import TextCache\n"
-        "cache = TextCache(Path(sys.argv[1]), '', 1.0)\n"
-        "for n in range(20): cache.put(f'theirs {n}', str(n))"
-    )
-    cache = kept()
-    other = subprocess.Popen([sys.executable, "-c", put, str(tmp_path)])
-
-    def work(thread: int) -> bool:
-        for n in range(20):
-            cache.put(f"{thread} {n}", str(n))
-        return all(cache.get(f"{thread} {n}") == str(n) for n in range(20))
-
-    with ThreadPoolExecutor(4) as threads:
-        assert all(threads.map(work, range(4)))
-    assert other.wait(PROCESS_S) == 0
-    assert cache.size()[0] == 100
 
 
 @pytest.mark.parametrize("state", ["damaged", "cut off", "folder", "full", "locked"])

@@ -213,15 +213,6 @@ def test_an_import_that_cannot_be_closed_is_finished_at_the_next_start(
     assert (edit["state"], run.rule("boat")) == ("done", GOOD)
 
 
-def test_a_dry_run_saves_nothing(run: Run, tmp_path: Path, snapshot: Any) -> None:
-    file = write(tmp_path / "in.jsonl", {"id": "cleric-6", "query_must": None}, *THREE[:2])
-    assert run("import", file, "--dry-run") == snapshot
-    imported = run.json("import", file, "--dry-run")
-    assert [c["kind"] for c in imported["would_save"]] == ["removed", "new", "changed"]
-    assert run.rule("cleric-6") == GOOD
-    assert run.json("history") == []
-
-
 def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(
     run: Run, tmp_path: Path, snapshot: Any
 ) -> None:

@@ -97,15 +97,6 @@ def test_a_draft_comes_with_its_row_and_its_losses(
     assert f"doubt: {loses}" in printed
 
 
-def test_one_rule_by_group_and_term(run: Run, labels: list[str]) -> None:
-    made = run.json("matrix", "cleric-6", *labels)["labelled"]
-    assert {row["place"] for row in made} == {
-        "contain_one_of[0]", "contain_one_of[0][0]", "contain_one_of[0][1]",
-    }  # fmt: skip
-    assert made[0]["conflicts"] == [["t", "cleric-6"]]
-    assert run("matrix", "cleric-6", *labels).splitlines()[1].startswith("part ")
-
-
 def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
     run: Run, labels: list[str], tmp_path: Path
 ) -> None:

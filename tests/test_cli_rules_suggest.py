@@ -52,16 +52,6 @@ def test_drafts_of_a_selection(run: Run, llm: Llm, tmp_path: Path, snapshot: Any
     assert run.json(*MATRICES, "--limit", "2")["selected"] == 2
 
 
-def test_drafts_are_printed_where_no_file_is_named(run: Run, llm: Llm, snapshot: Any) -> None:
-    llm(says("no", GOOD, "no"))
-    printed = run(*SUGGEST, "--where", "id=cleric-7", "--where", "id=boat")
-    assert MARKED.sub("N s.", printed) == snapshot
-    document = run.json(*SUGGEST, "--where", "id=boat")
-    assert document.pop("seconds") >= 0
-    assert document["drafts"][0].pop("ms") >= 0
-    assert document == snapshot
-
-
 def test_a_second_run_goes_on_and_tries_failures_again(run: Run, llm: Llm, tmp_path: Path) -> None:
     out = tmp_path / "drafts.jsonl"
     server = llm(says(GOOD, "no", "no", GOOD))

@@ -137,11 +137,3 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
         replace(backends, chat=Judging(root="KEEP")),
     )
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
-
-
-def test_without_an_llm_the_judge_is_not_asked_and_has_not_failed(store: ChromaStore) -> None:
-    backends, _ = linked(store)
-    result = run("q", LLM, backends)
-    assert [need.kind for need in result.needs] == ["judge"]
-    assert result.trace("judge").note.startswith("not judged yet")
-    assert not result.pool.judgements

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 
-from ragfilter.basics.files import kind, read_lines, read_text, write_text
+from ragfilter.basics.files import read_lines, read_text, write_text
 from ragfilter.errors import InputError
 
 
@@ -50,22 +49,3 @@ def test_a_link_stays_one_and_a_file_keeps_who_may_read_it(tmp_path: Path) -> No
     write_text(link, "new", remedy="")
     assert link.is_symlink()
     assert (real.read_text(), real.stat().st_mode & 0o777) == ("new", 0o600)
-
-
-@pytest.mark.parametrize(
-    ("name", "is_there"),
-    [
-        ("one.txt", "file"),
-        ("folder", "folder"),
-        ("pipe", "other"),
-        ("nothing", ""),
-        ("one.txt/below", ""),
-        ("x" * 300, ""),
-        ("zero\0byte", ""),
-    ],
-)
-def test_what_is_at_a_path(tmp_path: Path, name: str, is_there: str) -> None:
-    (tmp_path / "one.txt").write_text("text")
-    (tmp_path / "folder").mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    assert kind(tmp_path / name) == is_there

@@ -164,30 +164,6 @@ def copies(value: Any) -> list[Any]:
     return [pickle.loads(pickle.dumps(value)), copy.deepcopy(value), copy.copy(value)]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"reranker": "late_interaction"},
-        {"reranker": "cross-encoder/ms-marco-MiniLM-L-6-v2", "judge": "gpt-4o-mini"},
-        {"reranker": Reversed()},
-    ],
-    ids=["none", "bundled", "named", "object"],
-)
-def test_a_filter_can_be_copied_with_its_models(given: dict[str, Any]) -> None:
-    flt = rf.Filter("full", **given)
-    for made in copies(flt):
-        assert made.settings == flt.settings
-        assert repr(made) == repr(flt)
-        for name in ("reranker", "judge"):
-            own, other = getattr(flt, name), getattr(made, name)
-            assert (type(other), getattr(other, "name", "")) == (
-                type(own),
-                getattr(own, "name", ""),
-            )
-        assert made("q", DOCS, GAP, metric="l2") is not None
-
-
 def errors(kind: type[rf.RagfilterError] = rf.RagfilterError) -> list[type[rf.RagfilterError]]:
     """The errors of the library; the service has one of its own."""
     own = [each for each in kind.__subclasses__() if each.__module__ == kind.__module__]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stores import N, OneVector, filled, large, many, unit
+from stores import N, OneVector, filled, large, unit
 
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
@@ -101,20 +101,6 @@ def test_the_replayed_rounds_equal_the_real_loop(
     nearest = raw.query(query_embeddings=[vector], n_results=N)["ids"][0]
     clean = [i for i in nearest if passes[i]]
     assert [hit.id for hit in result.kept] == clean[:k]
-
-
-@pytest.mark.parametrize(("every", "store_calls"), [(3, 2), (10, 4), (100, 6), (1000, 6)])
-def test_k_is_reached_however_selective_the_rules(
-    store: ChromaStore, every: int, store_calls: int
-) -> None:
-    raw, vector = many(store, 3000, every)
-    chosen = QUERY_MUST.with_values({"retrieval.pool_size": 100})
-    pool = gather("cleric", chosen, Backends(store.collection("loop"), OneVector({}, vector)))
-    kept = [hit.id for hit in replay(pool, chosen).kept]
-    clean = [f"c{i}" for i in range(0, 3000, every)]
-    exact = raw.query(query_embeddings=[vector], ids=clean, n_results=min(15, len(clean)))
-    assert kept == exact["ids"][0]
-    assert pool.queries == store_calls
 
 
 @pytest.mark.parametrize("wide", [False, True])

@@ -202,9 +202,6 @@ def test_every_way_out_names_what_is_seen_so_that_the_law_above_can_fail(sink: s
     assert sink == "summary" or any(name in told for name in names_of(0))
 
 
-# -- the store's own condition ---------------------------------------------------------------------
-
-
 # -- no setting ------------------------------------------------------------------------------------
 
 

@@ -118,11 +118,8 @@ MOVED = {"department": "ops"}
     [
         ("index", "withhold", "after", RAISED),
         ("index", "embed", "before", RAISED),
-        ("index", "embed", "after", RAISED),
         ("index", "write_copy", "before", RAISED),
-        ("index", "write_copy", "after", RAISED),
         ("index", "write", "before", ONLY_RAISED),
-        ("index", "write", "after", ONLY_RAISED),
         ("index", "write", "after", MOVED),
         ("reset", "embed", "before", RAISED),
         ("reset", "write", "after", RAISED),

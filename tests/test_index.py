@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from ragfilter.errors import InputError, ModelError, StoreError, WorkspaceLocked
-from ragfilter.ingest.load import load
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
@@ -127,20 +126,6 @@ def test_reset_removes_what_the_source_no_longer_has(workspace: Workspace) -> No
     assert len(copies.read_copy(workspace.copy_path("demo"))) == 2
 
 
-def test_progress_counts_embedding_and_writing_to_the_end(workspace: Workspace) -> None:
-    seen: list[tuple[int, int]] = []
-    index(
-        some(5),
-        name="demo",
-        workspace=workspace,
-        embedder=FakeEmbedder(),
-        progress=lambda done, total: seen.append((done, total)),
-    )
-    assert seen[-1] == (10, 10)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert {total for _, total in seen} == {10}
-
-
 # --- bad input changes nothing
 
 
@@ -149,20 +134,6 @@ def test_an_id_used_twice_is_told_with_both_places(workspace: Workspace) -> None
     with pytest.raises(InputError, match=r"line 3: the id 'a' was already used in x.jsonl, line 1"):
         index(twice, name="demo", workspace=workspace, embedder=FakeEmbedder())
     assert workspace.store().collections() == ()
-
-
-def test_a_mistake_in_the_source_leaves_the_collection_as_it_was(
-    workspace: Workspace, tmp_path: Path
-) -> None:
-    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    source = tmp_path / "x.jsonl"
-    source.write_text('{"id": "a", "text": "t"}\n{"id": "b"}')
-    for reset in (False, True):
-        with pytest.raises(InputError, match=r"x\.jsonl, line 2"):
-            index(
-                load(source), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=reset
-            )
-    assert stored(workspace) == expected(some(3))
 
 
 def test_a_bad_name_is_refused_before_the_source_is_read(workspace: Workspace) -> None:
@@ -274,15 +245,6 @@ def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
     assert (report.embedded, report.written, report.unchanged) == (0, 6, 0 if again else 6)
     assert stored(workspace) == expected(some(6))
     assert workspace.store().collections()[0].complete
-
-
-def test_a_damaged_copy_is_told_and_reset_replaces_it(workspace: Workspace) -> None:
-    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    workspace.copy_path("demo").write_bytes(b"no parquet")
-    with pytest.raises(StoreError, match=r"demo\.parquet"):
-        index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=True)
-    assert len(copies.read_copy(workspace.copy_path("demo"))) == 3
 
 
 def test_one_collection_is_indexed_by_one_at_a_time(workspace: Workspace) -> None:

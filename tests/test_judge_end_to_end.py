@@ -140,15 +140,6 @@ def test_the_command_line_says_all_of_it(
     assert "refs" not in off["hits"][0]
     assert printed("--no-rerank", "-k", "6")["kept"] == off["kept"][:6]
 
-    only = printed("--files", "sponsored-display", "--no-rerank")
-    assert len(only["kept"]) == 25
-    assert {hit["source"] for hit in only["hits"]} == {"sponsored-display.yaml"}
-    expanded = printed("--files", "sponsored-display")
-    assert {h["source"] for h in expanded["hits"] if h["outcome"] == "expanded"} >= {"auth.yaml"}
-
-    assert main([*command, "--rerank", "-p", "adaptive-gap"]) == 0
-    assert "\njudge: " in capsys.readouterr().out
-
 
 def test_over_many_questions_noise_is_down_by_half(judged_by: Any) -> None:
     bench, _ = judged_by(capable)

@@ -293,12 +293,3 @@ def test_the_same_question_is_asked_once() -> None:
     # The figures of the original call are still reported.
     assert (again.prompt_tokens, again.completion_tokens, again.ms) == (300, 12, first.ms)
     assert len(chat.asked) == 1
-
-
-def test_what_found_no_room_now_is_said_also_of_a_remembered_answer() -> None:
-    chat, remembered = Chat("c0 -> KEEP"), JudgementCache()
-    hits = [hit(f"c{n}", text="x" * 300) for n in range(200)]
-    few = len(prompt("why?", hits, Judge(), "l2").asked)
-    ask("why?", hits[:few], chat, Judge(), "l2", remembered=remembered)
-    again = ask("why?", hits, chat, Judge(), "l2", remembered=remembered)
-    assert (again.cached, len(again.left_out)) == (True, 200 - few)

@@ -76,15 +76,6 @@ def test_what_stands_too_far_down_is_counted_where_its_place_is_not_its_rank(
     assert (first.path, first.dropped, second.dropped) == ("quality.min_top_k", 5, 0)
 
 
-@pytest.mark.parametrize("more", [{}, {"cutoff.enabled": False, "retrieval.k": 5}])
-def test_what_is_beyond_k_says_its_place_where_that_is_not_its_rank(
-    more: dict[str, Any], snapshot: SnapshotAssertion
-) -> None:
-    hits = tuple(Hit(Chunk(f"c{n}"), d, n + 1) for n, d in enumerate(DISTANCES, start=1))
-    made = replay(Pool("a question", "demo", "l2", hits), Settings().with_values(more))
-    assert made.outcomes()["c6"].reason == snapshot
-
-
 def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0) -> PoolResult:
     """`n` hits, of which the last `far` are unlike the question; the LLM keeps the first `kept` of
     those it is shown. With `shown` 0 it is not asked."""

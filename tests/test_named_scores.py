@@ -90,13 +90,6 @@ def test_limits_that_cannot_be_read_are_refused() -> None:
         filtered(limits="dense")
 
 
-def test_a_score_that_no_hit_has_is_told() -> None:
-    result = filtered("mine")(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
-    (warning,) = result.warnings
-    assert "no hit has a score named mine" in result.trace("cutoff").detail.cut.reason  # type: ignore[union-attr]
-    assert warning.endswith("compares the distance. Named scores here: dense, lexical.")
-
-
 def test_distances_tuned_on_one_score_are_refused_for_another() -> None:
     tuned = recorded(filtered("dense").settings, [Pool(QUERY, "", "cosine", ())], Provenance())
     flt = rf.Filter(tuned.with_values({"cutoff.score": "fused"}))

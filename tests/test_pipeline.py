@@ -9,7 +9,6 @@ import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.layers.registry import LAYERS
@@ -108,13 +107,6 @@ def test_the_seeds_beholders_through_the_whole_pipeline() -> None:
     result = replay(plain(0.12, 0.18, 0.22, 0.35, 0.50), settings)
     assert [hit.id for hit in result.kept] == ["c1", "c2", "c3", "c4"]
     assert result.outcomes()["c5"].layer == "cutoff"
-
-
-def test_without_cutoff_and_judge_the_first_k_stay(snapshot: SnapshotAssertion) -> None:
-    settings = Settings().with_values({"cutoff.enabled": False, "retrieval.k": 2})
-    result = replay(plain(0.1, 0.2, 0.3), settings)
-    assert [hit.id for hit in result.kept] == ["c1", "c2"]
-    assert result.outcomes()["c3"].reason == snapshot
 
 
 def test_entity_hits_count_only_with_the_switch_on() -> None:

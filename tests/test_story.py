@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
-from ragfilter.report.summary import DropGroup, Story, counted, sentences, story
+from ragfilter.report.summary import DropGroup, Story, sentences, story
 from ragfilter.settings.schema import Settings
 
 ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
@@ -100,23 +100,6 @@ def test_what_no_llm_has_judged_yet_says_so(snapshot: SnapshotAssertion) -> None
     assert said[1] == snapshot
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"quality.enabled": True, "quality.score_threshold": 0.8, "quality.max_top_k": 9,
-          "quality.min_top_k": 9, "cutoff.enabled": False, "retrieval.k": 9},
-         "did not match well enough"),
-        ({"quality.enabled": True, "quality.min_top_k": 3, "cutoff.enabled": False},
-         "came too far down the list"),
-        ({"context.max_context_tokens": 372, "cutoff.enabled": False, "retrieval.k": 9},
-         "did not fit into the prompt"),
-    ],
-)  # fmt: skip
-def test_each_limit_has_its_own_words(settings: dict[str, Any], words: str) -> None:
-    told = story(result(*HITS, **{"query_must.enabled": False, **settings}))
-    assert {fall.words for fall in told.drops} == {words}
-
-
 def test_every_layer_that_drops_says_why_in_words() -> None:
     silent = {layer.name for layer in LAYERS if layer.plain is None}
     # They drop nothing: they pin, move up, and shorten.
@@ -144,8 +127,3 @@ def test_all_that_was_found_is_kept_or_fell_once(
     fell = [i for fall in told.drops for i in fall.ids]
     assert sorted(fell + [h.id for h in made.kept]) == sorted(h.id for h in made.hits)
     assert told.found == len(hits)
-
-
-def test_one_is_was() -> None:
-    assert [counted("were near", n) for n in (1, 2)] == ["was near", "were near"]
-    assert counted("came late", 1) == "came late"

@@ -22,8 +22,6 @@ MATRIX = "I.{}. ATTACK MATRIX FOR {} AND OTHERS - Opponent Armor Class {}"
         ("abcdefghijklmnopqrstuvwxyz", 13, "abcde … vwxyz"),
         ("abcdefghij", 5, "abcd…"),
         ("abcdefghij", 1, "…"),
-        ("abcdefghij", 0, ""),
-        ("", 5, ""),
     ],
 )  # fmt: skip
 def test_a_title_alone_keeps_its_beginning_and_end(title: str, width: int, expected: str) -> None:
@@ -44,27 +42,9 @@ def test_titles_keep_the_words_that_the_others_lack() -> None:
     ]
 
 
-def test_a_title_that_its_beginning_and_end_tell_apart_is_shortened_as_if_alone() -> None:
-    titles = [
-        MATRIX.format("A", "CLERICS", 6),
-        "DEXTERITY TABLE I.: REACTION, MISSILES AND DEFENSE",
-        "CHARISMA TABLE I.: REACTION AND FOLLOWERS",
-    ]
-    assert telling_titles(titles, 28) == [short_title(title, 28) for title in titles] == [
-        "I.A. ATTACK MATRIX … Class 6", "DEXTERITY … AND DEFENSE", "CHARISMA TABLE … FOLLOWERS",
-    ]  # fmt: skip
-
-
 def test_no_dash_is_left_alone_between_what_is_left_out() -> None:
     titles = [f"Conditions - {land} Of The North" for land in ("Forest", "Swamp")]
     assert telling_titles(titles, 14) == ["… Forest …", "… Swamp …"]
-
-
-def test_titles_that_no_word_tells_apart_are_numbered() -> None:
-    titles = [f"{'a' * 30}{end}{'b' * 30}" for end in "xyz"]
-    assert telling_titles([*titles, titles[0]], 15) == [
-        "aaaaaa … bbbbbb", "aaaa … bbbb (2)", "aaaa … bbbb (3)", "aaaaaa … bbbbbb",
-    ]  # fmt: skip
 
 
 WORDS = st.lists(st.sampled_from(["of", "armor", "Class", "6", "-6", "cleric,"]), max_size=9)

@@ -7,17 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from waiting import PROCESS_S
+from test_indexing_queue import until
 
 from ragfilter.cli import main
 from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker, queue_of
+from ragfilter.indexing.queue import IndexJob, Worker, queue_of
 from ragfilter.indexing.sentences import Sentences
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
@@ -81,17 +80,6 @@ def ordered(bench: Workbench, name: str, texts: int) -> IndexJob:
     return queue.put(Order(name, str(folder), temporary=True))
 
 
-def until(queue: Queue, job: IndexJob, state: str, done: int = 0) -> Standing:
-    deadline = time.monotonic() + PROCESS_S
-    while time.monotonic() < deadline:
-        found = queue.job(job.id)
-        assert found is not None
-        if found.standing.state == state and found.standing.done >= done:
-            return found.standing
-        time.sleep(0.02)
-    raise AssertionError(found)
-
-
 @pytest.mark.model
 def test_the_job_of_a_killed_instance_goes_on_in_another(
     bench: Workbench, elsewhere: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
@@ -100,11 +88,11 @@ def test_the_job_of_a_killed_instance_goes_on_in_another(
     job = ordered(bench, "mine", 640)
     queue = queue_of(bench)
     # Embedded there, from the files that came with the order.
-    begun = until(queue, job, "running", done=128)
+    begun = until(queue, job, lambda at: at.state == "running" and at.done >= 128)
     elsewhere.send_signal(signal.SIGKILL)
     elsewhere.wait()
     Worker(bench).start()
-    report = until(queue, job, "done").result().report
+    report = until(queue, job, lambda at: at.state == "done").result().report
     assert report.total == 640
     assert report.embedded <= 640 - begun.done
     assert bench.collection("mine").count() == 640
@@ -117,7 +105,7 @@ def test_each_job_goes_to_one_of_two_instances(
     Worker(bench).start()
     queue = queue_of(bench)
     jobs = [ordered(bench, f"each{n}", 10) for n in range(6)]
-    reports = [until(queue, job, "done").result().report for job in jobs]
+    reports = [until(queue, job, lambda at: at.state == "done").result().report for job in jobs]
     assert [report.embedded for report in reports] == [10] * 6
     with queue._writing() as connection:
         found = connection.exec_driver_sql("SELECT worker, tries FROM index_jobs").all()

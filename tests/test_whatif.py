@@ -15,7 +15,6 @@ from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.registry import layer
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
-from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
@@ -51,22 +50,6 @@ def test_the_smallest_changes(
 ) -> None:
     made = changes(result(CLIFFS, **settings), chunk)
     assert [(c.words, c.came, c.went) for c in made] == snapshot
-
-
-def test_switching_off_what_thresholds_were_tuned_with_is_not_offered() -> None:
-    tuned = TunedOn(
-        collection="demo", embedder="", space="l2", reranker="late_interaction", labels="",
-        queries=20, date="", strategy="gap", values={"cutoff.gap_threshold": 0.1},
-    )  # fmt: skip
-    always = {"quality.enabled": True, "quality.mode": "always"}
-    few = {"quality.min_top_k": 1, "quality.max_top_k": 2}
-    hits = tuple(
-        Hit(Chunk(f"c{n}"), 0.1 * n, n, rerank_score=0.9 if n < 3 else None) for n in range(1, 5)
-    )
-    pool = Pool("q", "demo", "l2", hits, reranker="late_interaction")
-    settings = Settings().with_values({**always, **few, "cutoff.tuned_on": tuned.json_text})
-    made = changes(replay(pool, settings), "c4")
-    assert "Switch Quality off" not in [each.words for each in made]
 
 
 def test_a_rule_misses_a_term_that_the_question_can_name() -> None:

@@ -13,7 +13,6 @@ from ragfilter.errors import (
     ModelError,
     SettingsError,
     StoreError,
-    StoreUnavailable,
 )
 from ragfilter.model import Chunk
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
@@ -105,12 +104,6 @@ def test_vectors_of_another_model_are_asked_with_it_or_refused(deployment: Deplo
     named = deployment.model_copy(update={"embedding_model": "all-MiniLM-L6-v2"})
     with Workbench.open(named) as bench, pytest.raises(StoreError, match="another-model"):
         bench.backends("foreign")
-
-
-def test_a_dead_chroma_server_is_told_when_it_is_asked(tmp_path: Path) -> None:
-    given = Deployment(data_dir=tmp_path, chroma_url="http://127.0.0.1:9", chroma_timeout_s=2)
-    with Workbench.open(given) as bench, pytest.raises(StoreUnavailable):
-        bench.collections()
 
 
 def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> None:

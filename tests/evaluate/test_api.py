@@ -49,16 +49,6 @@ def test_what_is_tuned_is_no_worse_than_before() -> None:
     assert rf.Filter(made.tuned.settings).settings == made.tuned.settings
 
 
-def test_settings_tuned_on_these_labels_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    tuned = rf.Filter(rf.tune(results(), QRELS).only("otsu").tuned.settings)
-    own = {i: tuned("Who?", DOCS, FAR, metric="cosine") for i in QRELS}
-    caplog.clear()
-    rf.measure(own, {"one": {"c0": 1}})
-    assert "tuned on" not in caplog.text
-    rf.measure(own, QRELS)
-    assert "The settings were tuned on these same labels" in caplog.text
-
-
 class Knowing:
     """A reranker that knows the last chunks to be relevant."""
 

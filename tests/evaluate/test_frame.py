@@ -159,18 +159,6 @@ def test_what_each_layer_buys() -> None:
     }
 
 
-def test_the_judge_is_added_to_the_other_layers() -> None:
-    judged = GAP.with_values({"judge.enabled": True})
-    records = {r.variant: r for r in counted(OWLBEARS, judged, (0.10, 0.11, 0.45))}
-    # It dropped one of two relevant chunks.
-    records[CURRENT] = replace(records[CURRENT], kept=1, found=1, tokens=1)
-    gains = cells(layer_gains([*records.values()], variants(judged)))
-    assert [(gain["layer"], gain["group"]) for gain in gains] == [
-        ("cutoff", "added"), ("judge", "added"), ("cutoff", "left out"),
-    ]  # fmt: skip
-    assert gains[1]["recall"] == -0.5
-
-
 def record(name: str, relevant: int, **kept: tuple[int, int]) -> list[QueryRecord]:
     """A question with `relevant` chunks; `kept` are (chunks, relevant ones) by variant."""
     return [

@@ -245,21 +245,6 @@ def test_records_survive_being_saved_without_naming_a_chunk() -> None:
     assert [r.curve for r in again] == [r.curve for r in records]
 
 
-@pytest.mark.parametrize(
-    ("labels", "lost"),
-    [
-        (OWLBEARS, ()),
-        # c20 is beyond the unfiltered first 15 but in the pool; "gone" is not.
-        ({"c1": 1, "c3": 1, "c20": 2, "c4": 0, "gone": 1}, ("c3", "c20")),
-    ],
-)
-def test_lost_is_what_the_pool_holds_and_the_filter_drops(
-    labels: dict[str, int], lost: tuple[str, ...]
-) -> None:
-    distances = [0.10, 0.11, *(0.45 + n / 100 for n in range(18))]
-    assert counted(labels, distances=distances)[0].lost_ids == lost
-
-
 def test_clearance_is_the_same_in_every_row_and_no_row_beside_asks_an_llm() -> None:
     settings = load(profile="llm-filter", environ={}).settings
     for on in (True, False):

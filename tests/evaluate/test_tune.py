@@ -10,19 +10,17 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate.learning import DEPTH, Provenance
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
 from ragfilter.evaluate.wording import notes
 from ragfilter.layers.strategies.calibrated import SCORED
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
-from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
 # Each fits models on every fold.
 pytestmark = pytest.mark.slow
 
-FULL = load(profile="full", environ={}).settings
 PLAIN = Settings().with_values({"cutoff.min_results": 1, "retrieval.k": 15})
 
 
@@ -174,14 +172,6 @@ def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:
         for name, p in POOLS.items()
     }
     assert max(thresholds(small)) == pytest.approx(max(thresholds(POOLS)) / 10, rel=0.1)
-
-
-def test_pools_hold_the_rerank_scores_that_candidates_need() -> None:
-    quality = gathering(FULL, rerank=True).quality
-    assert (quality.mode, quality.max_top_k) == ("always", DEPTH)
-    assert gathering(FULL, rerank=False).quality.mode == FULL.quality.mode
-    tried = candidates(FULL, POOLS.values(), rerank=True)
-    assert any(each.quality.mode == "always" for each in tried["otsu"])
 
 
 @pytest.mark.parametrize("n", [0, 1])

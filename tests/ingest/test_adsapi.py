@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from ragfilter.errors import InputError
@@ -13,8 +10,6 @@ from ragfilter.ingest import adsapi
 from ragfilter.ingest.load import load
 from ragfilter.ingest.openapi.read import records
 from ragfilter.model import Chunk
-from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import Workbench
 
 CHUNKS: dict[str, Chunk] = {record.chunk.id: record.chunk for record in load("adsapi")}
 SEED = "How do I authenticate with sponsored-display API?"
@@ -35,26 +30,6 @@ def reached(start: str) -> dict[str, int]:
 def test_every_reference_resolves_and_nothing_was_left_out() -> None:
     assert [w for record in records(adsapi.trees()) for w in record.warnings] == []
     assert {ref for chunk in CHUNKS.values() for ref in chunk.refs} <= CHUNKS.keys()
-
-
-def test_the_folder_loaded_as_files_gives_the_same_chunks(tmp_path: Path) -> None:
-    folder = Path(adsapi.__file__).parent
-    for name in adsapi.FILES:
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
-    assert {record.chunk.id: record.chunk for record in load(tmp_path)} == CHUNKS
-
-
-def test_references_nest_deeply_and_form_cycles() -> None:
-    assert reached("sd-api:CreateTargets")["common-api:CurrencyCode"] >= 5
-    deep = [i for i in CHUNKS if max(reached(i).values()) >= 4]
-    assert len(deep) >= 50
-    group = CHUNKS["sd-api:ExpressionGroup"]
-    assert "sd-api:TargetingExpression" in group.refs
-    assert "sd-api:ExpressionGroup" in CHUNKS["sd-api:TargetingExpression"].refs
-    for name in ("sd-api:Category", "common-api:Problem", "dsp-api:AudienceRule"):
-        # A schema that contains itself: mentioned in its text, but not a reference to itself.
-        assert name.partition(":")[2] in CHUNKS[name].text.partition("\n")[2]
-        assert name not in CHUNKS[name].refs
 
 
 def test_labels_resolve() -> None:
@@ -91,23 +66,3 @@ def test_the_name_stands_for_its_labels() -> None:
     )
     with pytest.raises(InputError, match="Only one of queries and qrels is adsapi"):
         query_sets.load_files("adsapi", "qrels.tsv")
-
-
-@pytest.mark.model
-def test_the_seed_question_brings_mostly_noise(adsapi_workspace: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(adsapi_workspace, tmp_path / "workspace")
-    with Workbench.open(Deployment(data_dir=folder)) as bench:
-        found = bench.collection("adsapi").nearest(bench.embedder.embed([SEED]), 40)
-    ranked = [chunk_id for chunk_id, _ in found]
-    relevant = adsapi.qrels()["sd-authenticate"]
-    first = [i in relevant for i in ranked[:40]]
-    # A judge finds enough among 40, and has more than half of them to discard.
-    assert sum(first) >= 8
-    assert first[0]
-    assert first.count(False) / 40 >= 0.6
-    assert first[:15].count(False) >= 7
-    noise = [i for i in ranked[:25] if i not in relevant]
-    assert any("error" in i or "refuse" in i.lower() or "Refusal" in i for i in noise)
-    assert any("limit" in i for i in noise)
-    assert any(CHUNKS[i].type == "schema" for i in noise)
-    assert any("validation" in i for i in noise)

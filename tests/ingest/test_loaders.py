@@ -32,17 +32,12 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
     [
         ("{broken", r"not valid JSON \(Expecting property name .* at column 2\)\."),
         ('"text"', "not a JSON object"),
-        ("[]", "not a JSON object"),
         ("[" * 100_000, "nested too deeply"),
         ('{"id": ' + "1" * 5000 + ', "text": "t"}', "too many digits"),
         ('{"text": "t"}', "the id is missing"),
         ('{"id": "b"}', "the text is missing"),
         ('{"id": "b", "text": " "}', "the text is missing"),
         ('{"id": "b", "text": 5}', "the text must be a string, not a number"),
-        ('{"id": "b", "text": 0.5}', "the text must be a string, not a number"),
-        ('{"id": "b", "text": ["t"]}', r"the text must be a string, not a list"),
-        ('{"id": "b", "text": {"t": 1}}', "the text must be a string, not an object"),
-        ('{"id": "b", "text": true}', "the text must be a string, not true"),
         ('{"id": "b", "text": null}', "the text is missing"),
         ('{"id": ["b"], "text": "t"}', "the id must be a string, not a list"),
     ],
@@ -89,20 +84,15 @@ def test_csv_with_quotes_line_breaks_and_empty_cells(tmp_path: Path, separator: 
     ("field", "cell", "expected"),
     [
         ("page", "NaN", None),
-        ("page", " nan ", None),
         ("page", "NA", None),
         ("page", "3.0", 3),
         ("clearance", "NaN", 0),
-        ("clearance", "nan", 0),
         ("clearance", "2.0", 2),
         ("clearance", "NA", None),
-        ("clearance", "N/A", None),
-        ("clearance", "NAN", None),
         ("clearance", "nan?", None),
         ("clearance", "null", None),
         ("department", "NaN", None),
         ("department", "nan", "nan"),
-        ("department", "NA", "NA"),
         ("title", "NaN", "NaN"),
     ],
 )
@@ -126,16 +116,10 @@ def test_a_cell_that_is_no_page_is_refused(tmp_path: Path, cell: str) -> None:
     "content",
     [
         'id;"text";"a, b, c";"d, e"\na;one, two;x;y\n',
-        '"a, b";"c, d, e, f";id;text\nx;y;a;one, two\n',
-        '"say ""a, b, c, d""";id;text\nx;a;one, two\n',
         '"first,\nsecond,\nthird";id;text\nx;a;one, two\n',
-        'text\t"a,b;c|d"\tid\none, two\tx\ta\n',
-        'id|text|"a,b,c"\na|one, two|x\n',
         'id|text\na|"one, two"\n',
         'sep=;\r\n"a,b,c";id;text\r\nx;a;one, two\r\n',
-        '"a,b,c";id;text\rx;a;one, two\r',
         '\ufeff"id";"text"\r\n"a";"one, two"\r\n',
-        '\n\n"id, or number";id;text\n;a;one, two\n',
         'id,text,5" wide\na,"one, two",x\n',
         'id,text,"a;b;c;d"\na,"one, two",x\n',
     ],
@@ -164,23 +148,15 @@ def test_a_csv_of_one_column(tmp_path: Path, content: str, expected: list[str]) 
     ("content", "where"),
     [
         ("title,text\nT,t", "line 1: the header"),
-        ("id,title\na,T", "line 1: the header"),
         ("id,text,text\na,t,t", "line 1: the header names the field 'text' twice"),
         ("id,text\na,t\nb,t,more", "line 3: 3 cells"),
         ("id,text\na,t\n,t", "line 3: the id"),
-        ("id,text\na,t\nb", "line 3: the text"),
         ('id,text\na,"t" x', "line 2: "),
-        ('id,text\na,"never closed', "line 2: "),
     ],
 )
 def test_a_bad_csv_is_told_with_file_and_line(tmp_path: Path, content: str, where: str) -> None:
     with pytest.raises(InputError, match=rf"^x\.csv, {where}"):
         read(written(tmp_path, "x.csv", content))
-
-
-@pytest.mark.parametrize("content", ["", "\n\n", "id,text", "id,text\n\n"])
-def test_a_csv_without_rows_has_no_records(tmp_path: Path, content: str) -> None:
-    assert read(written(tmp_path, "x.csv", content)) == []
 
 
 # --- sources
@@ -229,9 +205,3 @@ def test_a_source_that_cannot_be_read_is_told_with_what_can(tmp_path: Path, name
     assert name in error.value.message
     assert ".jsonl" in error.value.remedy
     assert "demo" in error.value.remedy
-
-
-def test_cranfield(cranfield: Path) -> None:
-    chunks = read(cranfield / "corpus.jsonl")
-    assert len(chunks) > 1390
-    assert all(chunk.text for chunk in chunks)

@@ -157,21 +157,6 @@ def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: s
                  {"$ref": "x/a.yml"}, {"$ref": "y/a.yml"}, {"$ref": "y/a.json"}]}}})},
             {"t:a": ("t:x/a", "t:y/a", "t:y/a-2"), "t:x/a": (), "t:y/a": (), "t:y/a-2": ()},
         ),
-        # A part of a part; a name with a blank and a slash; a schema that is called example.
-        (
-            {"m%20.yml": "{}", "s/my schemas.yml": "{a/b: {properties: {example: {type: string}}}}",
-             "o.yaml": minimal(components={"schemas": {"A": {"properties": {"default": {
-                 "$ref": "s/my%20schemas.yml#/a~1b"}, "x": {
-                 "$ref": "s/my schemas.yml#/a~1b/properties/example"}}}}})},
-            {"t:A": ("t:a/b", "t:example"), "t:a/b": (), "t:example": ()},
-        ),
-        # Two descriptions share a part, and refer to each other.
-        (
-            {"s.yml": "{properties: {x: {$ref: 'b.yaml#/components/schemas/B'}}}",
-             "a.yaml": minimal(components={"schemas": {"A": {"items": {"$ref": "s.yml"}}}}),
-             "b.yaml": minimal(components={"schemas": {"B": {"items": {"$ref": "s.yml"}}}})},
-            {"t:A": ("t:s",), "t:s": ("t:B",), "t:B": ("t:s",)},
-        ),
         # Cycles of parts that are no schemas, and of references alone.
         (
             {"p.yml": "{get: {$ref: 'p.yml#/post'}, post: {$ref: 'p.yml#/get'}, put: {callbacks: "
@@ -308,13 +293,3 @@ def test_a_part_that_cannot_be_read_costs_no_more_than_itself(
     for source in (tmp_path, tmp_path / "o.yaml"):
         assert "t:A" in [r.chunk.id for r in load(source, reading=ReadOptions(skip=told.append))]
     assert [error.message.startswith(said) for error in told] == [True, True]
-
-
-def test_a_description_that_cannot_be_read_is_no_part(tmp_path: Path) -> None:
-    files = {"o.yaml": minimal(components={"schemas": {"A": {"$ref": "a.yml"}}})}
-    loaded(tmp_path, files)
-    written(tmp_path, "a.yml", "swagger: 2.0")
-    told: list[InputError] = []
-    (record,) = load(tmp_path, reading=ReadOptions(skip=told.append))
-    assert [error.message.partition(":")[0] for error in told] == ["a.yml"]
-    assert "a.yml leads to nothing" in record.warnings[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import yaml
 from hypothesis import given
@@ -43,12 +41,6 @@ def test_yaml_merge_keys_give_way_to_own_ones() -> None:
         "a": {"x": "1", "y": "1"},
         "b": {"z": "3", "x": "3", "y": "1", "w": "2"},
     }
-
-
-def test_an_alias_is_the_same_object_and_may_hold_itself() -> None:
-    tree: Any = parse_yaml("a: &a [1, *a]\nb: *a", place="x")
-    assert tree["a"] is tree["b"]
-    assert tree["a"][1] is tree["a"]
 
 
 @pytest.mark.slow

@@ -104,19 +104,3 @@ def test_an_agent_gets_tools_that_describe_themselves(workspace: Workbench) -> N
     found = search.invoke({"query": "what is there?", "k": 2})
     assert [chunk["id"] for chunk in found["chunks"]] == ["root", "a"]
     assert asyncio.run(get.ainvoke({"ids": ["a"]}))["chunks"][0]["text"] == "about a"
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"query": ""}, "The query is empty"),
-        ({"query": "a", "collection": "nope"}, "no collection 'nope'"),
-        ({"query": "a", "profile": "mine.toml"}, "no profile 'mine.toml'"),
-        ({"query": "a", "k": 0}, "validation error"),
-    ],
-)
-def test_an_agent_is_told_what_is_wrong(
-    workspace: Workbench, given: dict[str, Any], words: str
-) -> None:
-    search, _ = chunk_tools(workspace, "refs")
-    assert words in search.invoke(given)

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from ragfilter.engine import replay
-from ragfilter.layers.registry import LAYERS
 from ragfilter.library.tools import ChunkTools, profile_settings
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.profiles import PROFILES
@@ -42,16 +40,6 @@ def test_no_profile_lets_a_hidden_chunk_out(
 @pytest.mark.parametrize("profile", PROFILES)
 def test_k_limits_the_chunks_in_every_profile(workspace: Workbench, profile: str) -> None:
     said = tools(workspace).search_chunks("what is there?", k=2, profile=profile)
-    assert ids(said["chunks"]) == ["root", "a"]
-
-
-def test_k_holds_whatever_layers_there_are(
-    workspace: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As if a custom layer decides how many stay."""
-    others = tuple(layer for layer in LAYERS if layer.name != "top_k")
-    monkeypatch.setattr(replay, "LAYERS", others)
-    said = tools(workspace).search_chunks("what is there?", k=2, profile="unfiltered")
     assert ids(said["chunks"]) == ["root", "a"]
 
 

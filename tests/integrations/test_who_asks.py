@@ -212,14 +212,10 @@ class _Same(Embeddings):
     [
         ({}, {}, "0 1 2 3 4 5 6 7 8 9"),
         ({"k": 3}, {}, "0 1 2"),
-        ({}, {"k": 3}, "0 1 2"),
         ({"k": 3}, {"k": 5}, "0 1 2 3 4"),
-        ({"k": 5}, {"k": 3}, "0 1 2"),
-        ({"k": 50}, {}, "0 1 2 3 4 5 6 7 8 9"),
         # Filtered are the first `fetch_k` hits, or more where more are wanted.
         ({"fetch_k": 2}, {}, "0 1"),
         ({"fetch_k": 2}, {"k": 4}, "0 1 2 3"),
-        ({"fetch_k": 4, "k": 2}, {}, "0 1"),
         # The first three that the user may see.
         ({"k": 3}, {"user": GUEST}, "0 4 8"),
         ({"k": 2, "user": GUEST}, {"user": rf.User(1)}, "0 1"),

@@ -17,7 +17,6 @@ from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
 from ragfilter.layers.strategies.calibrated import expected_f, probabilities
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
-from ragfilter.report.summary import summary
 from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.learned import Calibration, Split
 from ragfilter.settings.schema import Settings
@@ -51,16 +50,6 @@ def detail(result: PoolResult) -> CutoffDetail:
     found = result.trace("cutoff").detail
     assert isinstance(found, CutoffDetail)
     return found
-
-
-def test_a_target_without_a_calibration_leaves_the_other_strategies_alone() -> None:
-    """What the other strategies would keep is shown next to the cut, and they have no such
-    target."""
-    for target in ("recall", "f2", "budget"):
-        result = replay(POOL, Settings().with_values({"cutoff.target": target}))
-        named = [name for name, _ in summary(result).strategies]
-        assert "gap" in named
-        assert "calibrated" not in named
 
 
 def test_expected_f_counts_what_is_relevant_elsewhere() -> None:

@@ -344,17 +344,6 @@ def test_the_background_of_rerank_scores_is_in_their_scale(look_at: LookAt) -> N
     assert step.detail.background == pytest.approx((0.6 + 0.8) / 2)
 
 
-def test_decisions_of_a_relative_limit(look_at: LookAt) -> None:
-    hits = make_hits([0.2, 0.4, 0.5, 0.6, *[0.7] * 46])
-    options = {"cutoff__relative_offset": 0.5, "cutoff__min_results": 3}
-    step = apply(hits[:5], look_at(hits, cutoff__strategy="relative", **options))
-    # The background is 0.7, the mean of the farther 25.
-    assert rows(step)[2:4] == [
-        ("c", "kept", "distance 0.500 > 0.450; kept, as at least 3 stay", 0.5, 0.45),
-        ("d", "dropped", "distance 0.600 > 0.450", 0.6, 0.45),
-    ]
-
-
 def test_without_a_background_relative_cuts_by_gap(look_at: LookAt) -> None:
     hits = make_hits([0.1, 0.12, *[0.5] * 47])
     step = apply(hits, look_at(hits, cutoff__strategy="relative"))

@@ -16,7 +16,6 @@ from ragfilter.judge.parse import parse
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import apply
-from ragfilter.layers.registry import layer
 from ragfilter.model import (
     Chunk,
     Hit,
@@ -112,17 +111,6 @@ def test_what_is_not_similar_enough_is_dropped_with_its_number(snapshot: Snapsho
     assert ids(step) == ["a"]
     assert reason(step, "b") == snapshot
     assert next((d.value, d.limit) for d in step.decisions if d.chunk_id == "b") == (0.25, 0.3)
-
-
-@pytest.mark.parametrize(
-    ("most", "oversample", "n"), [(25, 1.6, 40), (3, 1.5, 4), (1, 1.0, 1), (100, 1.15, 115)]
-)
-def test_the_search_fetches_as_many_hits_as_the_judge_considers(
-    most: int, oversample: float, n: int
-) -> None:
-    settings = Settings(judge={"max_chunks": most, "oversample": oversample})
-    assert layer("judge").candidates is not None
-    assert layer("judge").candidates(settings) == call.width(settings.judge) == n
 
 
 def test_pinned_chunks_stay_whatever_the_verdict(snapshot: SnapshotAssertion) -> None:

@@ -46,25 +46,6 @@ def test_gap(values: list[float], threshold: float, kept: int, cliff: int | None
     assert (cut.kept, cut.cliff_after_rank) == (kept, cliff)
 
 
-def test_gap_marks_the_skipped_gap_and_every_cliff() -> None:
-    cut = gap([0.0, 0.5, 0.75, 0.8, 1.1], Cutoff(), 0, 1.0)
-    assert [(g.after_rank, g.skipped, g.cliff) for g in cut.gaps] == [
-        (1, True, False),
-        (2, False, True),
-        (3, False, False),
-        (4, False, True),
-    ]
-    assert cut.cliff_after_rank == 4
-
-
-def test_gap_never_cuts_between_two_pins() -> None:
-    values = [0.1, 0.2, 0.9, 0.3, 0.45]
-    assert gap(values, Cutoff(), 0, 1.0).cliff_after_rank == 2
-    cut = gap(values, Cutoff(), 3, 1.0)
-    assert cut.cliff_after_rank == 4
-    assert [g.skipped for g in cut.gaps] == [True, True, False, False]
-
-
 def test_the_fallback_starts_from_the_smallest_value_also_behind_a_far_pin() -> None:
     cut = gap([0.9, 0.5, 0.55, 0.6, 0.95], Cutoff(gap_threshold=1.0), 1, 1.0)
     assert cut.limit == pytest.approx(0.9)

@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from ragfilter.models.embedder import SentenceEmbedder, quiet_loading
-from ragfilter.models.rerankers import CrossEncoderReranker
+from ragfilter.models.embedder import quiet_loading
 
 
 @pytest.mark.parametrize(
@@ -23,10 +22,3 @@ def test_how_threads_wait(
         monkeypatch.setenv("OMP_WAIT_POLICY", given)
     quiet_loading()
     assert os.environ["OMP_WAIT_POLICY"] == in_force
-
-
-@pytest.mark.parametrize("model", [SentenceEmbedder, CrossEncoderReranker])
-def test_a_model_may_have_a_name_that_no_file_can_have(
-    model: type[SentenceEmbedder] | type[CrossEncoderReranker],
-) -> None:
-    assert model("x" * 300, fetch=True).name.endswith("x" * 300)

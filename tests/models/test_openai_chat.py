@@ -18,7 +18,6 @@ from faults import (
     Behave,
     Handler,
     Serve,
-    cut_chunked,
     cut_off,
     drip,
     error_body,
@@ -102,9 +101,7 @@ def picky(refuses: list[str], *, names: bool) -> Behave:
     ("refuses", "names", "requests", "sent_at_last"),
     [
         (["response_format"], True, [2, 1, 1], {"stream_options"}),
-        (["response_format"], False, [2, 1, 1], {"stream_options"}),
         (["response_format", "stream_options"], True, [3, 1, 1], set()),
-        (["stream_options"], True, [2, 1, 1], {"response_format"}),
         (["response_format", "stream_options"], False, [3, 1, 1], set()),
     ],
 )
@@ -173,14 +170,11 @@ def test_no_wait_is_told_that_nobody_means(
     ("status", "body", "kind", "says"),
     [
         (401, error_body(f"Incorrect API key provided: {KEY}"), "auth", "HTTP 401"),
-        (403, error_body("no access"), "auth", "HTTP 403"),
         (404, error_body("model not found"), "protocol", "'tiny'"),
-        (429, error_body("slow down"), "rate_limit", "slow down"),
         (500, error_body(f"key {KEY} is\x1b[31m bad"), "server", "key *** is"),
         (503, "<html>down</html>", "server", "HTTP 503"),
         (504, "upstream timed out", "timeout", "upstream timed out"),
         (400, error_body("context too long"), "protocol", "context too long"),
-        (422, "[]", "protocol", "HTTP 422"),
     ],
 )
 def test_refusals(serve: Serve, status: int, body: str, kind: str, says: str) -> None:
@@ -206,18 +200,12 @@ def finished(reason: str, text: str | None = "Trolls") -> Behave:
         pytest.param(raw(b""), "interrupted", "", id="closes at once"),
         pytest.param(raw(b"\x00\xffgarbage\r\n\r\n"), "protocol", "", id="not HTTP"),
         pytest.param(page(200, "<p>login</p>", "text/html"), "protocol", "", id="a page"),
-        pytest.param(page(200, "not json", "application/json"), "protocol", "", id="bad json"),
-        pytest.param(page(200, "{}", "application/json"), "protocol", "", id="no choices"),
         pytest.param(page(200, '{"error": "x"}', "application/json"), "server", "", id="error"),
         pytest.param(page(200, "", SSE), "empty", "", id="empty stream"),
-        pytest.param(raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-                         b"data: \xff\xfe\n\n"), "protocol", "", id="not UTF-8"),
         pytest.param(events(5, [1], {"choices": None}, {"choices": "x"}), "protocol", "",
                      id="events of other shapes"),
-        pytest.param(events({"choices": []}, done=False), "interrupted", "", id="no end"),
         pytest.param(half_a_json, "protocol", "Trolls", id="half a JSON"),
         pytest.param(cut_off, "interrupted", "Trolls", id="cut within an event"),
-        pytest.param(cut_chunked, "interrupted", "Trolls", id="cut within a chunk"),
         pytest.param(finished("stop", None), "empty", "", id="no text"),
     ],
 )  # fmt: skip
@@ -303,10 +291,7 @@ SAYS = {"type": "text", "text": "Trolls"}
     [
         [[THINKS], [SAYS]],
         [[THINKS, SAYS]],
-        [[THINKS], "Trolls"],
-        [[{"type": "reasoning", "text": "Hm."}, {"type": "output_text", "text": "Trolls"}]],
         [[{"type": "reference", "reference_ids": [1]}, 7, None, SAYS], [], None],
-        [[{"text": "Hm.", "thought": True}, {"text": "Trolls"}]],
         [[{"type": "text", "text": {"value": "Trolls", "annotations": []}}]],
     ],
 )
@@ -338,13 +323,6 @@ STOP = said({}, finish_reason="stop")
                       {"choices": [{"index": 0, "finish_reason": None,
                                     "content_filter_offsets": {"check_offset": 44}}]}],
                      id="Azure with annotations"),
-        pytest.param([said({"content": "Fire."}, finish_reason="stop"), USAGE],
-                     id="a usage without choices"),
-        pytest.param([said({"content": "Fire."}), said({"content": ""}, finish_reason="stop")
-                      | {"usage": None}], id="LM Studio and Ollama"),
-        pytest.param([said({"content": "Fire.", "tool_calls": []}), STOP], id="no tools called"),
-        pytest.param([said({"content": "Fire."}) | {"citations": ["https://x"]}, STOP],
-                     id="Perplexity"),
         pytest.param([said({"content": "Fire."}), {"type": "ping"}, STOP], id="a proxy's event"),
         pytest.param([said({"content": "Fire."}), said(None, finish_reason="stop")],  # type: ignore[arg-type]
                      id="no delta at the end"),
@@ -368,10 +346,7 @@ def test_streams_of_real_servers(serve: Serve, data: list[Any]) -> None:
         ([{"error": {"message": "overloaded", "code": 502}}], "server"),
         ([{"error": {"message": "overloaded"}, **said({"content": ""}, finish_reason="error")}],
          "server"),
-        ([{"object": "error", "message": "overloaded", "type": "x", "code": 500}], "server"),
-        ([{"error": "overloaded"}], "server"),
         ([said({"reasoning_content": "more"}, finish_reason="length")], "interrupted"),
-        ([said({"refusal": "No."}, finish_reason="content_filter")], "interrupted"),
     ],
 )  # fmt: skip
 def test_failures_in_the_middle_of_a_stream(serve: Serve, data: list[Any], kind: str) -> None:
@@ -427,20 +402,10 @@ def test_whoever_stops_listening_ends_the_call(serve: Serve) -> None:
     ("url", "says"),
     [
         ("http://127.0.0.1:{free}/v1", "refused the connection"),
-        ("http://chat.invalid/v1", "cannot be resolved"),
         ("https://127.0.0.1:{open}/v1", "TLS"),
     ],
 )
-def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, says: str) -> None:
-    resolve = socket.getaddrinfo
-
-    def unknown(host: Any, *args: Any, **kwargs: Any) -> Any:
-        # A resolver without a network may take many seconds to report it.
-        if str(host).endswith(".invalid"):
-            raise socket.gaierror(socket.EAI_NONAME, "unknown")
-        return resolve(host, *args, **kwargs)
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+def test_unreachable(serve: Serve, url: str, says: str) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
@@ -469,34 +434,18 @@ def test_token_counts_that_cannot_be_are_not_taken(
     assert ask(serve(document("stop", usage=usage))) == ("Trolls", None, None)
 
 
-def without_reason(*, done: bool, cut: int = 1 << 20) -> Behave:
-    """A stream that gives no reason for its end, in parts of `cut` bytes."""
+@pytest.mark.parametrize(("end", "kind"), [("data: [DONE]\n\n", None), ("", "interrupted")])
+def test_a_stream_that_says_it_is_done_is_whole(serve: Serve, end: str, kind: str | None) -> None:
+    # The text itself does not decide how the stream ends.
     text = "In SSE, data: [DONE] ends a stream."
-    stream = delta(text) + (b"data: [DONE]\n\n" if done else b"")
 
     def behave(handler: Handler, _: dict[str, Any]) -> None:
         handler.start()
-        for at in range(0, len(stream), cut):
-            handler.send(stream[at : at + cut].decode())
+        for piece in f"{delta(text).decode()}{end}":
+            handler.send(piece)
 
-    return behave
-
-
-@pytest.mark.parametrize(
-    ("behave", "kind"),
-    [
-        (without_reason(done=True), None),
-        (without_reason(done=True, cut=5), None),
-        # The text itself does not decide how the stream ends.
-        (without_reason(done=False), "interrupted"),
-        (without_reason(done=False, cut=5), "interrupted"),
-    ],
-)
-def test_a_stream_that_says_it_is_done_is_whole(
-    serve: Serve, behave: Behave, kind: str | None
-) -> None:
-    text, _, failure = ask(serve(behave))
-    assert text == "In SSE, data: [DONE] ends a stream."
+    came, _, failure = ask(serve(behave))
+    assert came == text
     assert (failure and failure.kind) == kind
 
 
@@ -521,12 +470,9 @@ def test_the_key_is_in_no_log_and_no_repr(serve: Serve, caplog: pytest.LogCaptur
     [
         ({"model": " "}, "No model"),
         ({"model": "m", "base_url": "127.0.0.1:8080"}, "not an http"),
-        ({"model": "m", "base_url": "http://"}, "not an http"),
-        ({"model": "m", "base_url": "http://host:port/v1"}, "not an http"),
         ({"model": "m", "base_url": f"http://me:{KEY}@host/v1"}, "credentials"),
         ({"model": "m", "base_url": f"http://host/v1?key={KEY}"}, "credentials"),
         ({"model": "m", "api_key": f"{KEY}\nx"}, "characters"),
-        ({"model": "m", "api_key": "schlüssel"}, "characters"),
     ],
 )
 def test_unusable_settings(settings: dict[str, str], says: str) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from waiting import PROCESS_S
 
 from ragfilter.errors import ModelError
 from ragfilter.models.bundled import BundledEmbedder
@@ -21,7 +16,6 @@ from ragfilter.protocols import Vectors
 ROOT = Path(__file__).resolve().parents[2]
 GIANT = "The hill giant hurls rocks and is stronger than a troll."
 OWL = "An owl sees in the dark and flies without a sound."
-RECIPE = "Beat the eggs with sugar, then fold in the flour."
 
 
 class Counting(BundledEmbedder):
@@ -111,53 +105,6 @@ def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be loaded") as error:
         missing.score("owl", [OWL])
     assert "late_interaction" in error.value.remedy
-
-
-@pytest.fixture
-def hub(
-    tmp_path: Path, cross_encoders: Path, bare_environ: dict[str, str]
-) -> Iterator[dict[str, str]]:
-    """The environment of a machine to which `me/tiny` was downloaded. No further download is
-    allowed."""
-    repo = tmp_path / "hub" / "models--me--tiny"
-    shutil.copytree(cross_encoders / "one", repo / "snapshots" / "abc")
-    (repo / "refs").mkdir()
-    (repo / "refs" / "main").write_text("abc")
-    with socket.create_server(("127.0.0.1", 0)) as home:
-        home.setblocking(False)
-        address = f"http://127.0.0.1:{home.getsockname()[1]}"
-        yield bare_environ | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path)}
-        with pytest.raises(BlockingIOError):
-            home.accept()
-
-
-def test_a_name_is_looked_up_on_this_machine_alone(hub: dict[str, str]) -> None:
-    made = subprocess.run(
-        [sys.executable, "-c", SCORE, "me/tiny", "me/other", "other"],
-        cwd=ROOT, env=hub, capture_output=True, text=True, timeout=PROCESS_S,
-    )  # fmt: skip
-    assert made.stdout.splitlines() == [
-        "scored",
-        "The cross-encoder me/other is not installed on this machine. Fetch it once with `hf "
-        "download me/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or choose "
-        "late_interaction.",
-        "The cross-encoder other is not installed on this machine. Fetch it once with `hf download "
-        "cross-encoder/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or choose "
-        "late_interaction.",
-    ], made.stderr
-
-
-SCORE = """
-import sys
-from ragfilter.models.rerankers import CrossEncoderReranker
-from ragfilter.errors import ModelError
-for name in sys.argv[1:]:
-    try:
-        CrossEncoderReranker(name).score("owl", ["the giant"])
-        print("scored")
-    except ModelError as error:
-        print(error)
-"""
 
 
 def test_a_model_that_is_no_cross_encoder_is_refused_and_not_given_random_scores(

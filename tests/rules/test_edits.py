@@ -10,19 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
-from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.edits import recover, save, save_all, turn
 from ragfilter.rules.journal import Edit, Journal
-from ragfilter.stores.chroma.store import ChromaStore
-from ragfilter.stores.copies import StoredRow
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 
@@ -116,15 +112,6 @@ def test_saving_what_is_stored_is_no_edit(journal: Journal) -> None:
     assert (store.writes, states(journal)) == (0, [])
 
 
-def test_undo_refuses_where_the_rule_was_changed_since(journal: Journal) -> None:
-    store = FakeStore(c=None)
-    put(store, journal, A, expected=None)
-    store.held["c"] = C
-    with pytest.raises(ConflictError):
-        turn("undo", store, journal, who="ann")
-    assert (store.held["c"], states(journal)) == (C, ["edit done"])
-
-
 def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journal) -> None:
     store = FakeStore(c=None)
     put(store, journal, A, expected=None)
@@ -138,16 +125,6 @@ def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journa
         turn("redo", store, journal, who="ann", expected=A)
     assert store.held["c"] is None
     assert turn("redo", store, journal, who="bob", expected="")[0].after == A
-
-
-def test_a_write_that_fails_is_rolled_back(journal: Journal) -> None:
-    store = FakeStore(c=A)
-    store.before_write = fail(StoreUnavailable("no answer"))
-    with pytest.raises(StoreUnavailable, match="no answer"):
-        put(store, journal, B, expected=A)
-    assert (store.held["c"], states(journal)) == (A, ["edit rolled_back"])
-    store.before_write = lambda: None
-    assert put(store, journal, B, expected=A) is not None
 
 
 def test_a_write_that_arrived_in_spite_of_an_error_is_done(
@@ -176,25 +153,6 @@ def test_where_the_store_cannot_tell_the_edit_waits_for_recovery(journal: Journa
     store.before_read = lambda: None
     (edit,) = recover(store, journal)
     assert (edit.state, edit.after) == ("done", B)
-
-
-@pytest.mark.parametrize(
-    ("moment", "expected_rule", "state"),
-    [("before_write", A, "rolled_back"), ("after_each", B, "done")],
-)
-def test_recovery_after_a_kill(
-    journal: Journal, moment: str, expected_rule: str, state: str
-) -> None:
-    store = FakeStore(c=A)
-    setattr(store, moment, fail(Killed()))
-    with pytest.raises(Killed):
-        put(store, journal, B, expected=A)
-    assert states(journal) == ["edit pending"]
-    restarted = FakeStore(**store.held)
-    (edit,) = recover(restarted, journal)
-    assert (edit.state, restarted.held["c"], restarted.writes) == (state, expected_rule, 0)
-    assert recover(restarted, journal) == ()
-    assert put(restarted, journal, C, expected=expected_rule) is not None
 
 
 def test_recovery_leaves_a_third_text_alone_and_says_so(
@@ -247,21 +205,6 @@ def test_of_threads_that_save_the_same_chunk_exactly_one_wins(journal: Journal) 
     assert states(journal).count("edit done") == 1
 
 
-def test_a_second_save_while_the_first_one_writes_is_refused(journal: Journal) -> None:
-    store = FakeStore(c=A)
-    refused: list[str] = []
-
-    def second() -> None:
-        store.before_write = lambda: None
-        with pytest.raises(ConflictError) as caught:
-            put(store, journal, C, expected=A)
-        refused.append(caught.value.remedy)
-
-    store.before_write = second
-    put(store, journal, B, expected=A)
-    assert (store.held["c"], store.writes, len(refused)) == (B, 1, 1)
-
-
 RULE_TEXTS = st.sampled_from([A, B, C, None])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["save", "undo", "redo"]), st.sampled_from("cd"), RULE_TEXTS),
@@ -299,24 +242,6 @@ def test_undo_and_redo_equal_two_stacks(
             assert (journal.undoable(store.name, scope) is not None) is bool(done)
             assert (journal.redoable(store.name, scope) is not None) is bool(undone)
         journal.close()
-
-
-def test_against_a_real_chroma(tmp_path: Path, journal: Journal) -> None:
-    store = ChromaStore.folder(tmp_path / "chroma")
-    collection = store.create("rules", embedder="test")
-    vector = np.array([1.0, 0.0], dtype=np.float32)
-    collection.write([StoredRow(Chunk("c", text="a chunk", rule="not a rule"), vector)])
-    save(collection, journal, chunk_id="c", rule=A, expected="not a rule", who="ann")
-    assert collection.rule("c") == A
-    save(collection, journal, chunk_id="c", rule=None, expected=A, who="ann")
-    assert collection.rule("c") is None
-    turn("undo", collection, journal, who="ann")
-    turn("undo", collection, journal, who="ann")
-    assert collection.rule("c") == "not a rule"
-    assert collection.chunks(["c"])["c"].text == "a chunk"
-    with pytest.raises(ConflictError, match="unknown is no longer in the collection"):
-        save(collection, journal, chunk_id="unknown", rule=A, expected=None, who="ann")
-    store.close()
 
 
 # several rules
@@ -395,30 +320,6 @@ def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
     for left in (B, A, None):
         turn("undo", store, journal, who="ann", chunk_id="y")
         assert store.held["y"] == left
-
-
-def test_an_edit_with_later_ones_is_not_redone_though_its_text_fits(
-    store: FakeStore, journal: Journal
-) -> None:
-    save(store, journal, chunk_id="y", rule=A, expected=None, who="ann")
-    turn("undo", store, journal, who="ann")
-    for before, after in ((None, B), (B, None)):
-        save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
-    with pytest.raises(ConflictError, match="The rules of y were changed since"):
-        turn("redo", store, journal, edit_id=1, who="ann")
-
-
-def test_redo_offers_nothing_that_an_earlier_edit_redone_has_overtaken(
-    store: FakeStore, journal: Journal
-) -> None:
-    for rule in (A, B):
-        save(store, journal, chunk_id="y", rule=rule, expected=None, who="ann")
-        turn("undo", store, journal, who="ann")
-    turn("redo", store, journal, edit_id=1, who="ann")
-    assert journal.redoable("rules") is None
-    assert journal.redoable("rules", "y") is None
-    turn("undo", store, journal, who="ann")
-    assert turn("redo", store, journal, who="ann")[0].after == A
 
 
 @pytest.mark.parametrize("seen", ["x", "y"])

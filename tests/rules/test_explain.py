@@ -51,18 +51,6 @@ def test_a_missing_group_says_what_came_nearest() -> None:
     assert texts(question, (group.near.span,)) == ["Armour Class 6"]
 
 
-def test_required_and_forbidden_terms() -> None:
-    rule = '{"contain":"troll","contain_all_of":["cave"],"contain_none_of":["undead","lich"]}'
-    made = explain(rule, "trolls in a cave of the undead")
-    assert [(part.place, part.met) for part in made.parts] == [
-        ("contain", False), ("contain_all_of[0]", True), ("contain_none_of[0]", False),
-        ("contain_none_of[1]", True),
-    ]  # fmt: skip
-    assert made.parts[0].near is not None
-    assert made.parts[0].near.words == "trolls"
-    assert made.parts[2].found[0].spans == ((24, 30),)
-
-
 def test_a_word_that_changes_its_length_is_marked_whole() -> None:
     question = "the ﬁghter at Straße 6"
     made = explain('{"contain_all_of":["fighter","strasse"]}', question)
@@ -98,17 +86,14 @@ MINUS = ["armor class -7", "ac -7", "armor class minus 7"]
     ("rule", "question", "kind"),
     [
         ({"contain_one_of": [["cleric"], CLASS]}, "cleric against armor class 6", "armor class"),
-        ({"contain_one_of": [["thief"], CLASS]}, "a cleric and AC 6", "armor class"),
         ({"contain_one_of": [CLASS]}, "armor class -2", "armor class"),
         ({"contain_one_of": [MINUS]}, "armor class 7", "armor class"),
         ({"contain": "status 404"}, "what is Status 429?", "status"),
-        ({"contain_all_of": ["7th level"]}, "a 9th level cleric", "level"),
         # Met, or not named by the question at all.
         ({"contain_one_of": [["thief"], CLASS]}, "a cleric and AC 7", ""),
         ({"contain_one_of": [CLASS]}, "how do I hit?", ""),
         # One number among other words does not make a kind of thing.
         ({"contain_one_of": [["fighter", "warrior", "level 0"]]}, "level 7 cleric", ""),
-        ({"contain_one_of": [["6", "7"]]}, "intelligence 5", ""),
         ({"contain_none_of": ["armor class 6"]}, "armor class 6", ""),
     ],
 )
@@ -116,8 +101,3 @@ def test_a_value_in_which_the_question_differs_is_named(
     rule: dict[str, object], question: str, kind: str
 ) -> None:
     assert differing_value(json.dumps(rule), question) == kind
-
-
-@pytest.mark.parametrize("rule", [None, "", "{", '{"contain": 7}'])
-def test_a_rule_that_says_nothing_names_no_value(rule: str | None) -> None:
-    assert differing_value(rule, "armor class 6") == ""

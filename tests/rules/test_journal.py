@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from waiting import PATIENT_S
 
-from ragfilter.errors import ConflictError, InputError
+from ragfilter.errors import ConflictError
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind
 
 
@@ -30,16 +27,6 @@ def enter(
 
 def done(journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | None = None) -> Edit:
     return journal.finish(enter(journal, chunk, kind=kind, of=of))[0]
-
-
-def test_an_entry_keeps_who_when_what_from_and_to(journal: Journal) -> None:
-    before = datetime.now(UTC)
-    (edit,) = journal.begin([Entry("c", '{"a', None)], who="ann", collection="rules")
-    assert before <= edit.at <= datetime.now(UTC)
-    assert edit == Edit(1, edit.at, "ann", "rules", "c", '{"a', None, "edit", None, "pending")
-    assert journal.unfinished() == (edit,)
-    assert journal.finish(edit)[0].state == "done"
-    assert journal.unfinished() == ()
 
 
 def test_a_chunk_has_one_pending_edit(journal: Journal) -> None:
@@ -76,42 +63,6 @@ def test_a_save_elsewhere_ends_the_collections_chain_but_not_the_chunks(journal:
     done(journal, "b")
     assert (redoable(journal), redoable(journal, "a"), redoable(journal, "b")) == (None, 1, None)
     assert (undoable(journal), undoable(journal, "a")) == (3, None)
-
-
-def test_threads_may_open_and_write_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ragfilter.basics.database.BUSY_S", PATIENT_S)
-    url = f"sqlite:///{tmp_path / 'journal.db'}"
-    errors: list[Exception] = []
-
-    def work(name: str) -> None:
-        try:
-            journal = Journal(url)
-            for i in range(10):
-                done(journal, f"{name}{i}")
-            journal.close()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(f"t{i}-",)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    journal = Journal(url)
-    history = journal.history("rules")
-    assert sorted(edit.id for edit in history) == list(range(1, 81))
-    assert {edit.state for edit in history} == {"done"}
-    journal.close()
-
-
-@pytest.mark.parametrize("url", ["", "nonsense", "mysql://host/db", "sqlite+nothing:///x"])
-def test_a_bad_url_is_one_clear_error(url: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Journal(url)
-    assert "sqlite:///" in caught.value.remedy
 
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'

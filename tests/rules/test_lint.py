@@ -70,21 +70,15 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
         # Two alternatives are only recognised by the title's list.
         ("ATTACK MATRIX FOR MAGIC-USERS AND ILLUSIONISTS",
          [["magic-user"], ["ac 6"], ["illusionist"]], [["magic-user", "illusionist"], ["ac 6"]]),
-        ("MATRIX FOR FIGHTERS, PALADINS, AND 0 LEVEL HALFLINGS AND HUMANS*",
-         [["fighter", "paladin"], ["0 level halfling"], ["ac 6"]],
-         [["fighter", "paladin", "0 level halfling"], ["ac 6"]]),
         ("Thieves/Assassins: armor", [["thief"], ["assassin"]], [["thief", "assassin"]]),
         # No list, and fewer than three single words: meant together.
         ("Encounters, temperate forest", [["temperate"], ["forest"]], None),
-        ("Encounters", [["temperate"], ["forest"]], None),
         # One group for the whole list is right.
         ("Clerics, druids and monks", [["cleric", "druid", "monk"], ["ac 6"]], None),
         # A word before the first thing in the list is not one of the things.
         ("Attack matrix for clerics and druids", [["attack"], ["druid"]], None),
-        ("Intelligence/Wisdom 10-13", [["psionic"], ["int", "intelligence", "wisdom"]], None),
         # A comma alone may set apart, and what ends in a number is not a thing in a list.
         ("Vampire, bat form", [["vampire"], ["bat form"]], None),
-        ("Goblins, orcs and armor class 3", [["goblin"], ["armor class 3"]], None),
         # Three words of one phrase are its name, also with a suffix.
         ("Adult Black Dragon - Actions", [["dragon", "dragons"], ["adult"], ["black"]], None),
         ("Dragons", [["dragon"], ["adult"], ["black"]], [["dragon", "adult", "black"]]),
@@ -112,13 +106,9 @@ FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
      [("duplicate", "contain_one_of[0][1]", {"contain_one_of": [["Armor  Class"]]})]),
     ({"contain": "x", "contain_all_of": ["X"]},
      [("duplicate", "contain_all_of[0]", {"contain": "x"})]),
-    ({"contain_one_of": [["x", "y"], ["Y", "X"]]},
-     [("duplicate", "contain_one_of[1]", {"contain_one_of": [["x", "y"]]})]),
     # Every question about a cat also meets the second group.
     ({"contain_one_of": [["cat"], ["cat", "dog"]]},
      [("covered", "contain_one_of[1]", {"contain_one_of": [["cat"]]})]),
-    ({"contain_one_of": [["dog", "cat"]], "contain_all_of": ["big dog"]},
-     [("covered", "contain_one_of[0]", {"contain_all_of": ["big dog"]})]),
     # A shorter alternative decides; in word mode only if it ends at a token edge.
     ({"contain_one_of": [["cleric", "clerics"]], "match": "substring"},
      [("covered", "contain_one_of[0][1]",
@@ -128,27 +118,20 @@ FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
     # A longer required term decides.
     ({"contain": "armor class", "contain_all_of": ["class"]},
      [("covered", "contain_all_of[0]", {"contain": "armor class"})]),
-    ({"contain_none_of": ["undead king", "undead"]},
-     [("covered", "contain_none_of[0]", {"contain_none_of": ["undead"]})]),
     # Required and forbidden. Nothing is fixed in a rule that no query can meet.
     ({"contain_all_of": ["Undead king"], "contain_none_of": ["undead"]},
      [("impossible", "contain_all_of[0]", None)]),
-    ({"contain": "x", "contain_none_of": ["X"]}, [("impossible", "contain", None)]),
     ({"contain_all_of": ["undeadly"], "contain_none_of": ["undead"]}, []),
     ({"contain_one_of": [["undead king"]], "contain_none_of": ["undead"]},
      [("impossible", "contain_one_of[0]", None)]),
-    ({"contain_one_of": [["dragon", "red dragon"]], "contain_none_of": ["dragon"]},
-     [("impossible", "contain_one_of[0]", None), ("covered", "contain_one_of[0][1]", None)]),
     ({"contain_one_of": [["undead king", "lich"]], "contain_none_of": ["undead"]},
      [("dead", "contain_one_of[0][0]",
        {"contain_one_of": [["lich"]], "contain_none_of": ["undead"]})]),
     # Substrings that match too much.
     ({"contain_one_of": [["cleric"], ["armor class 1"]], "match": "substring"},
      [("loose", "contain_one_of[1][0]", {"contain_one_of": [["cleric"], ["armor class 1"]]})]),
-    ({"contain": "int", "match": "substring"}, [("loose", "contain", {"contain": "int"})]),
     ({"contain": "intelligence", "match": "substring"}, []),
     ({"contain": "戦士"}, [("no_edges", "contain", {"contain": "戦士", "match": "substring"})]),
-    ({"contain": "戦士", "match": "substring"}, []),
     # Neither mode suits both terms, so each finding leaves the choice to a person.
     ({"contain_one_of": [["戦士"], ["level 3"]], "match": "substring"},
      [("loose", "contain_one_of[1][0]", None)]),
@@ -156,30 +139,20 @@ FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
     # A number alone, unless another part says what is counted.
     ({"contain_one_of": [["six", "ac 6"]]},
      [("bare", "contain_one_of[0][0]", None)]),
-    ({"contain_all_of": ["10", "13"]},
-     [("bare", "contain_all_of[0]", None), ("bare", "contain_all_of[1]", None)]),
     ({"contain": "psionic", "contain_all_of": ["10", "13"]}, []),
     ({"contain_one_of": [["ac -6"]], "contain_none_of": ["7"]}, []),
-    ({"contain_one_of": [["7th"]]}, [("bare", "contain_one_of[0][0]", None)]),
-    ({"contain_one_of": [["1-5"]]}, [("bare", "contain_one_of[0][0]", None)]),
     ({"contain_one_of": [["7th level", "iv", "second level"]]}, []),
     ({"contain_one_of": [["2018", "2.1.3"]]}, []),
-    ({"contain_one_of": [["2.1", "dragon"]]}, [("bare", "contain_one_of[0][0]", None)]),
     ({"contain_one_of": [["999", "dragon"]]}, [("bare", "contain_one_of[0][0]", None)]),
     # Terms of every question.
     ({"contain_one_of": [["the", "cleric"]]},
      [("everywhere", "contain_one_of[0][0]", {"contain_one_of": [["cleric"]]})]),
     ({"contain_one_of": [["cleric"], ["what is"]]},
      [("everywhere", "contain_one_of[1][0]", {"contain_one_of": [["cleric"]]})]),
-    ({"contain": "cleric", "contain_none_of": ["of", "undead"]},
-     [("everywhere", "contain_none_of[0]", {"contain": "cleric", "contain_none_of": ["undead"]})]),
     ({"contain_all_of": ["cleric", "how"]},
-     [("everywhere", "contain_all_of[1]", {"contain_all_of": ["cleric"]})]),
-    ({"contain_all_of": ["cleric", "?"]},
      [("everywhere", "contain_all_of[1]", {"contain_all_of": ["cleric"]})]),
     ({"contain_one_of": [["???", "dragon"]]}, []),
     # A rule that asks for nothing is not a fix.
-    ({"contain_one_of": [["what"]]}, [("everywhere", "contain_one_of[0][0]", None)]),
     ({"contain_none_of": ["the"]}, [("everywhere", "contain_none_of[0]", None)]),
     # The rule itself says what else the value is called.
     ({"contain_one_of": [["armor class 6", "ac 6"]]},
@@ -212,10 +185,7 @@ AC_6 = ["ac 6", "armor class 6", "armor class of 6"]
                                            "ac 6"]]})),
         # A required spelling becomes a group.
         (CLERICS, {"contain": "ac 6"}, ("spelling", {"contain_one_of": [AC_6]})),
-        (CLERICS, {"contain_all_of": ["ac 6"]}, ("spelling", {"contain_one_of": [AC_6]})),
         (CLERICS, {"contain_one_of": [["armor class 6", "armor class of 6", "AC 6"]]}, None),
-        ("Wisdom 1-5", {"contain_one_of": [["wisdom"], ["1", "2"]]}, None),
-        ("Level 6", {"contain_one_of": [["level 6"]]}, None),
         ("Armor Class 7", {"contain_one_of": [["ac 6"]]}, None),
         # The year needs no words next to it.
         ("Price list 2022", {"contain_one_of": [["price list 2022"]]}, None),
@@ -223,24 +193,6 @@ AC_6 = ["ac 6", "armor class 6", "armor class of 6"]
 )  # fmt: skip
 def test_findings_that_the_title_shows(title: str, rule: Any, expected: Any) -> None:
     assert [(kind, fix) for kind, _, fix in found(rule, title)] == ([expected] if expected else [])
-
-
-@pytest.mark.parametrize(
-    ("group", "title", "expected"),
-    [
-        (["6", "six"], CLERICS, SIX),
-        (["six"], CLERICS, SIX),
-        # The group says what it counts.
-        (["6", "level 6"], "", ["level 6"]),
-        (["6", "level 7"], "", None),
-        (["6"], "", None),
-        (["4.0"], "Installation of version 4.0", ["version 4.0", "version of 4.0"]),
-    ],
-)
-def test_what_a_number_alone_becomes(group: list[str], title: str, expected: Any) -> None:
-    chunks = catalogue({"c": {"contain_one_of": [["cleric"], group]}}, {"c": title})
-    wanted = {"c": {"contain_one_of": [["cleric"], expected]}}
-    assert fixed(chunks) == (wanted if expected else {})
 
 
 def test_a_value_that_the_text_alone_names() -> None:
@@ -261,23 +213,6 @@ def test_chunks_with_the_same_rule_share_a_finding_and_all_stand_in_the_order_of
     assert analyse(catalogue(rules), {"a": read_text("{}")})[0].chunk_ids == ("a",)
 
 
-def test_one_rule_on_titles_that_differ_in_a_value() -> None:
-    titles = {"a": CLERICS, "b": CLERICS.replace("6", "7"), "c": "Clerics", "d": "The cleric"}
-    rules = dict.fromkeys(titles, '{"contain":"cleric"}')
-    findings = analyse(catalogue(rules, titles))
-    assert [(f.chunk_ids, f.kind) for f in findings] == [(("a",), "shared"), (("b",), "shared")]
-    assert findings[0].fix == Rule(contain_one_of=(tuple(SIX),), contain="cleric")
-    # A rule may also be shared with a chunk whose rule is not checked.
-    chunks = catalogue(rules, titles)
-    assert analyse(chunks, {"b": read_text(text_of(rules["b"]))}) == findings[1:]
-    assert (
-        analyse(catalogue({"a": rules["a"], "b": rules["b"]}, dict.fromkeys("ab", CLERICS))) == []
-    )
-
-
-RANGE = ["level 1", "levels two", "third-level", "levels 1-3"]
-
-
 @pytest.mark.parametrize(
     ("title", "rule", "expected", "sure"),
     [
@@ -288,27 +223,17 @@ RANGE = ["level 1", "levels two", "third-level", "levels 1-3"]
         # term.
         ("Goblins, armor class {}", {"contain_one_of": [["goblin"], ["armor class 3", "ac 3"]]},
          {"contain_one_of": [["goblin"], FOUR]}, True),
-        ("Goblins, armor class {}",
-         {"contain_one_of": [["goblin"], ["ac3", "a.c. 3", "armor class of three"]]},
-         {"contain_one_of": [["goblin"], FOUR]}, True),
         ("Goblins, armor class {}", {"contain": "goblin", "contain_all_of": ["ac -3"]},
          {"contain": "goblin", "contain_one_of": [FOUR]}, True),
         # It asks for something else as well, or for another thing.
         ("Goblins, armor class {}", {"contain_one_of": [["goblin"], ["ac 3", "plate mail"]]},
          {"contain_one_of": [["goblin"], FOUR]}, False),
-        ("Goblins, armor class {}", {"contain_one_of": [["level 3"], ["k8"]]},
-         {"contain_one_of": [["level 3"], ["k8"], FOUR]}, False),
         # A number that needs no words gets none, nor an acronym.
         ("Price list 202{}", {"contain": "price"},
          {"contain": "price", "contain_one_of": [["2024"]]}, False),
-        ("Leave policy Germany 202{}", {"contain_one_of": [["leave"], ["2025"]]},
-         {"contain_one_of": [["leave"], ["2024"]]}, True),
         # No sibling here has it, so it may count something else.
         ("Price list 202{}", {"contain_one_of": [["price"], ["2022"]]},
          {"contain_one_of": [["price"], ["2024"]]}, False),
-        ("Parts {}: the sea", {"contain": "sea", "contain_one_of": [["part iii", "part three"]]},
-         {"contain": "sea",
-          "contain_one_of": [["parts 4", "parts of 4", "parts four", "parts of four"]]}, True),
     ],
 )  # fmt: skip
 def test_the_fix_of_a_shared_rule_is_sure_where_it_asks_for_a_siblings_value(
@@ -318,29 +243,6 @@ def test_the_fix_of_a_shared_rule_is_sure_where_it_asks_for_a_siblings_value(
     (finding, *_) = analyse(catalogue(dict.fromkeys(titles, text_of(rule)), titles))
     assert (finding.chunk_ids, finding.kind, finding.sure) == (("c4",), "shared", sure)
     assert finding.fix == read_text(text_of(expected))
-
-
-@pytest.mark.parametrize(
-    ("title", "numbers", "group", "wrong"),
-    [
-        ("Attack table for goblins, armor class {}", (3, 4),
-         ["armor class 3", "ac 3", "armor class of 3"], "3"),
-        ("Goblins, levels {}-5", (4, 3), RANGE, "1"),
-    ],
-)  # fmt: skip
-def test_the_value_of_a_sibling_makes_way_for_the_chunks_own(
-    title: str, numbers: tuple[int, int], group: list[str], wrong: str
-) -> None:
-    titles = {f"c{n}": title.format(n) for n in numbers}
-    chunks = catalogue(
-        dict.fromkeys(titles, text_of({"contain_one_of": [["goblin"], group]})), titles
-    )
-    fixes = fixed(chunks)
-    goblins, values = fixes["c4"]["contain_one_of"]
-    assert goblins == ["goblin"]
-    assert not [value for value in values if value in group or wrong in value]
-    again = catalogue({i: fixes.get(i, chunks[i].rule) for i in titles}, titles)
-    assert [finding for finding in analyse(again) if finding.kind == "shared"] == []
 
 
 TERM = st.text("ab 1", min_size=1, max_size=3).filter(str.strip)

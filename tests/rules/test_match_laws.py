@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from random import Random
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_rule import rules_of
@@ -62,52 +60,6 @@ def test_a_book_decides_like_the_plain_definition(rules: list[Rule], query: str)
     texts = [rule.text for rule in rules]
     scan = RuleBook(texts).scan(query)
     assert [scan.passes(text) for text in texts] == [holds(rule, query) for rule in rules]
-
-
-@pytest.mark.slow
-def test_ten_thousand_rules_and_texts_are_decided_like_the_plain_definition() -> None:
-    """1,000 books of 10 rules, each asked 10 texts that contain some of their terms."""
-    chance = Random(11)
-    passed = decided = 0
-    for _ in range(1000):
-        rules = [random_rule(chance) for _ in range(10)]
-        texts = [rule.text for rule in rules]
-        terms = [term for rule in rules for term in terms_of(rule)]
-        book = RuleBook(texts)
-        for _ in range(10):
-            picked = chance.choices(terms or [" "], k=chance.randint(0, 12))
-            query = chance.choice(("", " ", ". ")).join((*picked, random_term(chance)))
-            scan = book.scan(query)
-            decisions = [scan.passes(text) for text in texts]
-            assert decisions == [holds(rule, query) for rule in rules], (rules, query)
-            passed, decided = passed + sum(decisions), decided + len(decisions)
-    # Neither answer is rare.
-    assert decided == 100_000
-    assert 0.1 < passed / decided < 0.9
-
-
-def random_term(chance: Random) -> str:
-    while not normalise(term := "".join(chance.choices(ALPHABET, k=chance.randint(1, 4)))):
-        pass
-    return term
-
-
-def random_rule(chance: Random) -> Rule:
-    def some(least: int = 0) -> tuple[str, ...]:
-        return tuple(random_term(chance) for _ in range(chance.randint(least, 3)))
-
-    return Rule(
-        contain_one_of=tuple(some(1) for _ in range(chance.randint(0, 2))),
-        contain=chance.choice((None, None, random_term(chance))),
-        contain_all_of=chance.choice(((), some())),
-        contain_none_of=chance.choice(((), some())),
-        match=chance.choice(("word", "substring")),
-    )
-
-
-def terms_of(rule: Rule) -> tuple[str, ...]:
-    alone = () if rule.contain is None else (rule.contain,)
-    return (*alone, *rule.contain_all_of, *(t for group in rule.contain_one_of for t in group))
 
 
 @given(st.lists(RULES, max_size=8), QUERIES)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ragfilter.model import Chunk
-from ragfilter.rules.overview import Checks, RuleFilter, brief, make_listing
+from ragfilter.rules.overview import Checks, RuleFilter, make_listing
 
 RULES = {
     "good": '{"contain":"cleric"}',
@@ -37,16 +37,6 @@ def test_what_needs_attention_comes_first() -> None:
     ]  # fmt: skip
 
 
-def test_drafts_are_marked_in_their_rows_and_nowhere_else() -> None:
-    plain = make_listing(CHUNKS, Checks())
-    drafted = plain.with_drafts(["good", "gone"])
-    assert [row.id for row in drafted.rows] == [row.id for row in plain.rows]
-    assert {row.id for row in drafted.rows if row.draft} == {"good"}
-    assert drafted.by_id["good"].words == ("valid", "draft")
-    assert not any(row.draft for row in plain.rows)
-    assert plain.with_drafts(["gone"]) is plain
-
-
 @pytest.mark.parametrize(
     ("wanted", "ids"),
     [
@@ -65,18 +55,3 @@ def test_drafts_are_marked_in_their_rows_and_nowhere_else() -> None:
 def test_filters(wanted: RuleFilter, ids: list[str]) -> None:
     exported = {"good": '{"contain":"druid"}', "never": RULES["never"]}
     assert listed(wanted, drafts=["bare"], exported=exported) == ids
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        (None, ""),
-        ('{"contain_one_of":[["cleric","druid","monk"],["ac 6"]],"contain_none_of":["a","b"]}',
-         "cleric +2 · ac 6 · not a +1"),
-        ('{"contain":"x","contain_all_of":["1","2","3","4"]}', "x · 1 · 2 · 3 · and 1 more"),
-        ("{}", "asks for nothing"),
-        ('{"contains":"x"}', "invalid: contains: unknown key."),
-    ],
-)  # fmt: skip
-def test_a_rule_in_short(rule: str | None, said: str) -> None:
-    assert brief(rule) == said

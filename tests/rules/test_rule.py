@@ -60,36 +60,27 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     # name, rule (text, or a value written as JSON), place, a part of message and remedy
     ("no JSON", '{"contain": }', "line 1, column 13", "not valid JSON"),
     ("no JSON, line 2", '{"contain": "a",\n "match" "word"}', "line 2, column 10", "comma"),
-    ("nothing", "", "line 1, column 1", "not valid JSON"),
     ("NaN", '{"contain": NaN}', "", "NaN"),
     ("infinite", '{"contain": 1e999}', "contain", "one term"),
     ("too deep", "[" * 60_000, "", "nested too deeply"),
     ("a list", [], "", "a list"),
-    ("null", "null", "", "null"),
     ("unknown key", {"contian_all_of": ["a"]}, "contian_all_of", "Did you mean contain_all_of?"),
     ("strange key", {"zzz": 1}, "zzz", "Known keys: contain_one_of"),
     ("whole metadata", {"query_must": {}, "contain": "a"}, "query_must", "only what is inside"),
-    ("wrapped twice", {"query_must": {"query_must": {}}}, "query_must", "only what is inside"),
     ("twice", '{"contain": "a", "contain": "b"}', "contain", "appears 2 times"),
     ("flat group", {"contain_one_of": ["a", "b"]}, "contain_one_of[0]", "brackets of their own"),
     ("no groups", {"contain_one_of": "a"}, "contain_one_of", "a list of groups"),
     ("empty group", {"contain_one_of": [["a"], []]}, "contain_one_of[1]", "the group is empty"),
     ("empty term", {"contain_one_of": [["a"], ["b", ""]]}, "contain_one_of[1][1]", "is empty"),
-    ("blank term", {"contain_all_of": [" \t"]}, "contain_all_of[0]", "is empty"),
     ("invisible term", {"contain_none_of": ["\u200b"]}, "contain_none_of[0]", "is empty"),
     ("number", {"contain_one_of": [[6]]}, "contain_one_of[0][0]", 'in quotes: "6"'),
     ("true", {"contain_all_of": ["a", True]}, "contain_all_of[1]", "must be text"),
-    ("null term", {"contain_all_of": [None]}, "contain_all_of[0]", "must be text"),
     ("null part", {"contain_all_of": None}, "contain_all_of", "a list of terms"),
     ("contain list", {"contain": ["a"]}, "contain", "use contain_all_of"),
-    ("contain true", {"contain": True}, "contain", "one term"),
     ("contain blank", {"contain": ""}, "contain", "is empty"),
     ("half a character", '{"contain": "\\ud800"}', "contain", "half a character"),
-    ("half, raw", '{"contain_all_of": ["a", "\ud800"]}', "contain_all_of[1]", "half a character"),
     ("half in a key", '{"contain\ud800": "a"}', "contain\ufffd", "unknown key"),
-    ("half outside", '{"contain": "a"}\ud800', "line 1, column 17", "not valid JSON"),
     ("match", {"match": "regex"}, "match", '"word" or "substring"'),
-    ("match list", {"match": ["word"]}, "match", '"word" or "substring"'),
     ("1,001 terms", {"contain_all_of": ["a"] * 1001}, "rule", "1,001 terms; the limit is 1,000"),
     ("too large", {"contain": "a" * 65_536}, "rule", "65,551 bytes; the limit is 65,536"),
     ("long number", '{"contain": ' + "1" * 5000 + "}", "", "too long"),
@@ -108,24 +99,11 @@ def test_what_is_refused_says_where_and_what_to_do(rule: Any, place: str, says: 
     assert caught.value.remedy
 
 
-def test_halves_that_belong_together_are_one_character() -> None:
-    assert parse('{"contain": "\ud83d\ude00"}').contain == "\U0001f600"
-
-
 def test_limits_are_inclusive() -> None:
     assert len(parse(json.dumps({"contain_all_of": ["a"] * 1000})).contain_all_of) == 1000
     text = json.dumps({"contain": "a" * 65_521})
     assert len(text) == 65_536
     assert parse(text).contain == "a" * 65_521
-
-
-def test_canonical_is_compact_and_leaves_out_what_is_default() -> None:
-    text = (
-        '{ "match": "word", "contain_none_of": ["é"], "contain_one_of": [["b", "a"]],"contain":6}'
-    )
-    assert parse(text).text == (
-        '{"contain_one_of":[["b","a"]],"contain":"6","contain_none_of":["é"]}'
-    )
 
 
 @given(RULES)
@@ -152,38 +130,6 @@ def test_any_text_is_a_rule_or_a_rule_error(text: str) -> None:
         assert error.message  # noqa: PT017
     else:
         assert parse(rule.text) == rule
-
-
-def test_terms_name_their_places() -> None:
-    rule = parse(
-        '{"contain_one_of": [["a", "b"], ["c"]], "contain": "d", "contain_all_of": ["e"],'
-        '"contain_none_of": ["f"]}'
-    )
-    assert rule.terms == {
-        "contain_one_of[0][0]": "a",
-        "contain_one_of[0][1]": "b",
-        "contain_one_of[1][0]": "c",
-        "contain": "d",
-        "contain_all_of[0]": "e",
-        "contain_none_of[0]": "f",
-    }
-
-
-@pytest.mark.parametrize(
-    ("place", "terms", "text"),
-    [
-        ("contain_one_of[0][1]", (), '{"contain_one_of":[["a"],["c"]],"contain":"d"}'),
-        ("contain_one_of[1][0]", (), '{"contain_one_of":[["a","b"]],"contain":"d"}'),
-        ("contain_one_of[0]", ("x",), '{"contain_one_of":[["x"],["c"]],"contain":"d"}'),
-        ("contain_one_of[0][0]", ("x", "b"), '{"contain_one_of":[["x","b"],["c"]],"contain":"d"}'),
-        ("contain", (), '{"contain_one_of":[["a","b"],["c"]]}'),
-    ],
-)
-def test_a_term_or_group_is_replaced_at_its_place(
-    place: str, terms: tuple[str, ...], text: str
-) -> None:
-    rule = parse('{"contain_one_of": [["a", "b"], ["c"]], "contain": "d"}')
-    assert rule.replaced(place, terms).text == text
 
 
 @given(st.text())

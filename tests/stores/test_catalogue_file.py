@@ -47,25 +47,6 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert "is rebuilt" in caplog.text
 
 
-def test_a_collection_opened_again_has_its_present_catalogue(tmp_path: Path) -> None:
-    store = ChromaStore.folder(tmp_path / "chroma")
-    collection = store.create("rules", embedder="given")
-    vectors = np.eye(3, dtype=np.float32)
-    collection.write([StoredRow(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
-    collection.mark_content("x")
-    before = dict(collection.catalogue())
-    assert (tmp_path / "catalogues" / "rules.parquet").exists()
-    store.close()
-    again = ChromaStore.folder(tmp_path / "chroma")
-    there = again.collection("rules")
-    assert dict(there.catalogue()) == before
-    there.set_rules({"a": '{"contain":"y"}'})
-    again.close()
-    last = ChromaStore.folder(tmp_path / "chroma")
-    assert last.collection("rules").catalogue()["a"].rule == '{"contain":"y"}'
-    last.close()
-
-
 def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,9 +12,7 @@ import pytest
 from ragfilter.cli import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.overview import overview
 from ragfilter.library.workspace import open_workspace
-from ragfilter.model import User
 from ragfilter.rules import edits
 from ragfilter.stores import manage
 from ragfilter.stores.manage import export
@@ -62,13 +60,6 @@ def test_an_export_indexes_back_exactly(bench: Workbench, tmp_path: Path) -> Non
     assert "".join(export(bench.workspace, bench.collection("again"))) == path.read_text()
 
 
-def test_an_export_holds_what_its_user_may_see(bench: Workbench) -> None:
-    lines = [json.loads(x) for x in export(bench.workspace, bench.collection("mine"), User(3))]
-    assert [record["id"] for record in lines] == ["a"]
-    # The chunk that it refers to is not there for them.
-    assert "refs" not in lines[0]
-
-
 def test_a_renamed_collection_takes_all_along(bench: Workbench, source: Path) -> None:
     edit(bench)
     manage.rename(bench.workspace, "mine", "yours")
@@ -110,23 +101,6 @@ def test_what_others_made_is_neither_renamed_nor_deleted(bench: Workbench) -> No
             change()
     assert sorted(bench) == ["mine", "theirs"]
     assert bench.workspace.copy_path("mine").exists()
-
-
-def test_an_edit_that_was_taken_back_is_no_change(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (before,) = overview(bench)
-
-    def refuse(*_: object) -> None:
-        raise StoreError("The disk is full.", remedy="Make room.")
-
-    collection = bench.collection("mine")
-    monkeypatch.setattr(type(collection), "set_rules", refuse)
-    with pytest.raises(StoreError):
-        edit(bench)
-    (refused,) = bench.journal.history("mine")
-    assert refused.state == "rolled_back"
-    assert overview(bench)[0].changed == before.changed
 
 
 def test_the_command_line_does_it_all(

@@ -26,14 +26,9 @@ NAME = TEXT.map(str.strip).filter(bool)
         (0, 0),
         (3, 3),
         (-1, None),
-        (1.5, None),
-        (2.0, None),
         (True, None),
-        (False, None),
         ("abc", None),
         ("2", None),
-        ("", None),
-        (None, None),
         ([1], None),
         (2**63, None),
     ],
@@ -46,12 +41,9 @@ def test_only_whole_numbers_from_zero_are_a_clearance(stored: object, level: int
     ("metadata", "clearance", "department"),
     [
         (None, 0, None),
-        ({}, 0, None),
         ({"clearance": 2, "department": ""}, 2, None),
-        ({"clearance": 2, "department": "ops"}, 2, "ops"),
         ({"department": 7}, 0, "7"),
         ({"clearance": "secret"}, None, None),
-        ({"clearance": None}, None, None),
         ({"clearance": 0, "department": ["ops", "hr"]}, None, None),
     ],
 )
@@ -67,14 +59,11 @@ def test_access_of_stored_rows(
     ("stored", "refs"),
     [
         ('["a", "b", "a"]', ("a", "b")),
-        ("[1, 2]", ("1", "2")),
         (["a", "b"], ("a", "b")),
         ("a", ("a",)),
         ('{"a": 1}', ('{"a": 1}',)),
-        ("[broken", ("[broken",)),
         ("", ()),
         (None, ()),
-        (5, ()),
     ],
 )
 def test_references_of_stored_rows(stored: object, refs: tuple[str, ...]) -> None:
@@ -98,16 +87,6 @@ def test_whole_characters_come_out_of_a_foreign_collection() -> None:
     read = "x\ufffd"
     assert to_chunk("a", row, half) == Chunk(
         "a", read, read, read, read, None, (read, "😀"), 0, read, read
-    )
-    assert to_entry("a", row) == Chunk(
-        "a",
-        title=read,
-        type=read,
-        source=read,
-        refs=(read, "😀"),
-        department=read,
-        rule=read,
-        loaded=False,
     )
     assert to_chunk("a", {"refs": "[" * 100_000}, None).refs == ("[" * 100_000,)
 

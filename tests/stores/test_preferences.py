@@ -49,14 +49,3 @@ def test_settings_are_tallied_over_all_questions(book: Preferences) -> None:
     assert on_settings(book.votes("demo"), FULL, PLAIN) == Counter(first=2, both=1)
     assert on_settings(book.votes("demo"), PLAIN, FULL) == Counter(second=2, both=1)
     assert len(on_pair(book.votes("demo"), FULL, PLAIN)) == 2
-
-
-def test_a_collection_takes_its_votes_along(book: Preferences, tmp_path: Path) -> None:
-    from ragfilter.stores import manage
-
-    book.vote("demo", "Who?", FULL, PLAIN, "first", who="ann")
-    url = f"sqlite:///{tmp_path}/votes.db"
-    manage.rename_rows(url, "demo", "rules")
-    assert [v.collection for v in book.votes("rules")] == ["rules"]
-    manage.delete_rows(url, "rules")
-    assert book.votes("rules") == ()

@@ -7,7 +7,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
@@ -17,7 +16,6 @@ from ragfilter.report.rows import rows
 from ragfilter.report.thresholds import cut_line
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_panel, curve_plot
-from ragfilter.ui.kit import summary
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
@@ -67,12 +65,6 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
     }
 
 
-def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
-    found = points(drawn(result(CLIFFS)))
-    assert found["kept"] == ([1, 2, 3, 4, 5], [0.100, 0.300, 0.340, 0.470, 0.510])
-    assert found["dropped by cutoff"] == ([6, 7], [0.660, 0.700])
-
-
 @pytest.mark.parametrize(
     ("distances", "settings", "expected"),
     [
@@ -82,19 +74,8 @@ def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
         (CLIFFS, {"gap_threshold": 0.16},
          {"<b>limit 0.500</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
           "<br>largest step 0.200 after 1 chunk: skipped"}),
-        (CLIFFS, {"strategy": "adaptive_k", "b_extra": 1},
-         {"<b>limit 0.300</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
-          "<br>largest step 0.200 after 1 chunk: Extra after the drop decides"}),
-        (FLAT, {"distance_offset": 0.05, "max_results": 30},
-         {"<b>limit 0.550</b><br>kept below", "dropped above",
-          "no cliff: the next is 0.020 farther"}),
-        (CLIFFS[:4], {"gap_threshold": 0.2},
-         {"<b>limit 0.500</b><br>kept below", "no cliff: all that came in stay"}),
         (FLAT, {"strategy": "fixed"},
          {"<b>Max results = 6</b><br>kept before", "dropped after"}),
-        (FLAT, {"min_results": 4, "distance_offset": 0.02},
-         {"<b>Min results = 4</b><br>kept below", "dropped above",
-          "no cliff: the next is 0.020 farther"}),
         (FLAT, {"enabled": False}, {"<b>Unfiltered k = 6</b><br>kept before", "dropped after"}),
         (CLIFFS[:4], {"enabled": False}, {"Unfiltered k = 6: all that came in stay"}),
     ],
@@ -108,50 +89,6 @@ def test_one_line_cuts_and_both_its_sides_are_named(
     lines = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "line"]
     assert len(lines) == any("<b>" in note for note in expected)
     assert not plot["layout"]["xaxis"]["showticklabels"]
-
-
-def test_tuning_adds_the_steps_and_their_threshold() -> None:
-    plot = drawn(result(CLIFFS), tuning=True)
-    assert "Gap threshold" in notes(plot)
-    (steps,) = [trace for trace in plot["data"] if trace["type"] == "bar"]
-    assert list(steps["hovertext"]) == [
-        "skipped, never a cliff, after hit 1: 0.200", "step after hit 2: 0.040",
-        "a smaller cliff after hit 3: 0.130",
-        "step after hit 4: 0.040", "the cliff after hit 5: 0.150",
-    ]  # fmt: skip
-    assert [round(x, 1) for x in steps["x"]] == [1.5, 2.5, 3.5, 4.5, 5.5]
-
-
-def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None:
-    """Seven hits are too few to determine a background, so gap cuts instead of relative."""
-    made = result(CLIFFS, **{"cutoff.strategy": "relative"})
-    assert notes(drawn(made)) == notes(drawn(result(CLIFFS)))
-    assert curve_panel.cut_settings(made) == (
-        "cutoff.strategy", "cutoff.gap_threshold", "cutoff.distance_offset", "cutoff.max_results",
-        "cutoff.skip_first",
-    )  # fmt: skip
-    assert "relative is chosen, but cut by gap instead: a background" in curve_panel.applied_limits(
-        made
-    )
-
-
-@pytest.mark.parametrize(
-    ("distances", "k", "window"),
-    [
-        (CLIFFS, 6, (0.3, 7.7)),  # all that there is
-        (FLAT, 6, (0.3, 12.7)),  # twice k
-        (FLAT, 3, (0.3, 10.7)),  # at least ten
-        (FLAT, 30, (0.3, 40.7)),
-    ],
-)
-def test_the_view_around_the_cut_shows_what_was_almost_kept(
-    distances: tuple[float, ...], k: int, window: tuple[float, float]
-) -> None:
-    made = result(distances, **{"cutoff.max_results": k})
-    shown = rows(made)
-    detail = cut_of(made)
-    around = curve_plot.around_cut(made, curve_plot.place(made, shown, detail), detail)
-    assert around == pytest.approx(window)
 
 
 def test_only_what_the_axes_show_is_drawn() -> None:
@@ -222,32 +159,6 @@ def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
     # A poor score and a place too far down look different.
     assert {"dropped by quality", "dropped by quality too far down"} < points(by_distance).keys()
     assert notes(by_distance) == {"distance"}
-
-
-def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them(
-    snapshot: SnapshotAssertion,
-) -> None:
-    hits = [
-        Hit(Chunk(f"c{rank}", text="A question." if rank == 3 else "Tea."), 0.5 + rank / 100, rank)
-        for rank in range(1, 61)
-    ]
-    barred = replace(hits[1], chunk=replace(hits[1].chunk, rule='{"contain": "dragon"}'))
-    pool = Pool("a question", "demo", "l2", (hits[0], barred, *hits[2:]), queries=1)
-    on = ("words.enabled", "query_must.enabled")
-    made = replay(pool, Settings().with_values(dict.fromkeys(on, True)))
-    detail = cut_of(made)
-    placed = curve_plot.place(made, rows(made), detail)
-    # What a rule drops was never compared, so it is placed by its own distance.
-    assert [row.id for row in placed.rows[:3]] == ["c3", "c1", "c2"]
-    assert placed.y[0] == pytest.approx(made.trace("words").decisions[1].value)
-    assert placed.y[1:3] == pytest.approx((0.51, 0.52))
-    assert placed.unit == snapshot
-
-
-@pytest.mark.parametrize(("k", "said"), [(6, "first 6"), (7, "all that came in")])
-def test_a_fixed_number_says_whether_it_drops_any(k: int, said: str) -> None:
-    made = result(CLIFFS, **{"cutoff.enabled": False, "retrieval.k": k})
-    assert summary.why(made) == ("No cutoff", said)
 
 
 def test_a_second_score_stands_beside_the_curve_on_an_axis_of_its_own() -> None:

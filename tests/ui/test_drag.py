@@ -92,16 +92,6 @@ def test_each_line_stands_where_the_plot_draws_it() -> None:
     assert field(relative["path"]).ceiling == relative["low"] + relative["step"] * relative["count"]
 
 
-def test_keys_walk_through_what_the_curve_shows_in_its_order() -> None:
-    given = overlaid(result(CLIFFS))
-    assert given["chunks"][:2] == [
-        [1.0, 0.1, "Chunk 1", True, "", ""],
-        [2.0, 0.3, "Chunk 2", True, "⚑ 2", ", labelled relevant"],
-    ]
-    assert len(given["chunks"]) == len(CLIFFS)
-    assert given["open"] == 1
-
-
 @pytest.mark.slow
 @given(
     gaps=st.lists(st.sampled_from((0.0, 0.01, 0.03, 0.1, 0.12, 0.3)), min_size=3, max_size=60),
@@ -125,23 +115,3 @@ def test_one_more_or_less_is_kept_by_the_change_that_says_so(
     before, after = ({hit.id for hit in each.kept} for each in (made, again))
     assert (set(change.came), set(change.went)) == (after - before, before - after)
     assert by * (len(after) - len(before)) >= 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "by", "change"),
-    [
-        # The limit is 0.1 + 0.4; the next value is 0.510, the last kept one 0.470.
-        ({"gap_threshold": 0.16}, 1, ("distance_offset", 0.41)),
-        ({"gap_threshold": 0.16}, -1, ("distance_offset", 0.369)),
-        # Past the cliff only a larger minimum goes.
-        ({}, 1, ("min_results", 6)),
-        ({"strategy": "fixed"}, -1, ("max_results", 5)),
-    ],
-)
-def test_the_smallest_change_by_hand(
-    settings: dict[str, Any], by: int, change: tuple[str, float]
-) -> None:
-    made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
-    found = change_to_keep(made, by, partial(replay, made.pool))
-    assert found is not None
-    assert (found.path, found.new) == (f"cutoff.{change[0]}", change[1])

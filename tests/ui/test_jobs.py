@@ -8,13 +8,11 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-import streamlit as st
 from waiting import PATIENT_S
 
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import InputError
 from ragfilter.protocols import Vectors
-from ragfilter.ui.kit import progress
 from ragfilter.ui.session.jobs import MAX_JOBS, Job, Jobs
 from ragfilter.ui.session.resources import TEXTS_AT_ONCE, CachedEmbedder
 
@@ -74,24 +72,6 @@ def test_only_errors_of_ours_are_told(error: Exception, message: str) -> None:
     assert job.failure == message
 
 
-@pytest.mark.parametrize(("waits", "fragments"), [(False, ["panel"]), (True, [])])
-def test_a_panel_of_a_run_that_waits_is_no_fragment(
-    waits: bool, fragments: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[str] = []
-
-    def fragment(draw: Callable[[str], None]) -> Callable[[str], None]:
-        drawn.append(draw.__name__)
-        return draw
-
-    def panel(word: str) -> None:
-        drawn.append(word)
-
-    monkeypatch.setattr(st, "fragment", fragment)
-    progress.unless(waits, panel)("here")
-    assert drawn == [*fragments, "here"]
-
-
 class Counting:
     """An embedder that counts its texts, and embeds the first only when it may go on."""
 
@@ -113,18 +93,6 @@ def embedding(embedder: Counting, texts: Sequence[str], shelf: Shelf[Vectors]) -
         CachedEmbedder(embedder, shelf, progress=job.step).embed(texts)
 
     return work
-
-
-def test_runs_that_want_the_same_share_one_computation() -> None:
-    jobs, embedder = Jobs(2), Counting()
-    work = embedding(embedder, ["a", "b"], Shelf(10))
-    with ExitStack() as runs:
-        jobs = {runs.enter_context(jobs.joined("a question", work)) for _ in range(20)}
-        embedder.may_go_on.set()
-        (job,) = jobs
-        assert job.wait(PATIENT_S)
-        assert not job.failure
-    assert embedder.texts == ["a", "b"]
 
 
 def test_no_more_work_at_once_than_is_allowed() -> None:
@@ -165,15 +133,3 @@ def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
         assert anew is not job
         assert anew.wait(PATIENT_S)
     assert len(shelf) == len(texts)
-
-
-def test_work_that_waits_for_its_turn_never_begins_if_its_run_is_gone() -> None:
-    jobs, first, second = Jobs(1), Counting(), Counting()
-    with jobs.joined("first", embedding(first, ["a"], Shelf(10))) as job:
-        assert first.at_work.wait(PATIENT_S)
-        with jobs.joined("second", embedding(second, ["b"], Shelf(10))) as waiting:
-            pass
-        first.may_go_on.set()
-        assert waiting.wait(PATIENT_S)
-        assert job.wait(PATIENT_S)
-    assert second.texts == []

@@ -183,12 +183,3 @@ def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
     bench.press(failed, ON)
     assert "reranked" in bench.now(SCORED).trace("quality").note
     assert bench.now(SCORED).pool.failures == ()
-
-
-def test_a_reranking_that_fails_once_more_stays_a_failure() -> None:
-    bench = Workbench()
-    bench.broken = True
-    for _ in range(2):
-        complete_pool(ASKED, bench.pools.get(ASKED) or POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
-    assert bench.calls == 2
-    assert "It is out." in bench.now(SCORED).trace("quality").note

@@ -35,11 +35,6 @@ def test_a_question_keeps_its_id_and_wording_whatever_is_edited_beside_it(asked:
     }  # fmt: skip
 
 
-def test_questions_that_differ_in_their_breaks_alone_are_both_kept() -> None:
-    before = {"q1": "a b", "q2": "a\nb"}
-    assert with_ids(lines("a b\na b"), before) == before
-
-
 def test_an_llms_labels_are_exported_in_files_of_their_own() -> None:
     people, by_llm = (Labels({"q1": "who bakes?"}, {"q1": {c: 1}}) for c in ("c1", "c2"))
     with ZipFile(BytesIO(packed(people, by_llm))) as archive:

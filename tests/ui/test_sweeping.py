@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, gathering_for, make, usual
+from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, make
 from ragfilter.evaluate.tune import RECORD
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
-from ragfilter.settings.schema import field
 from ragfilter.ui.tune import tuning_map
 
 BUDGET = "context.max_context_tokens"
@@ -38,33 +37,12 @@ def test_axes_are_the_numbers_that_act() -> None:
     assert not any(path.startswith(("clearance.", "judge.")) for path in axes(full))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "path"),
-    [
-        ("gap", THRESHOLD),
-        ("relative", "cutoff.relative_offset"),
-        ("autocut", "cutoff.jumps"),
-        ("fixed", "cutoff.max_results"),
-    ],
-)
-def test_a_map_begins_with_what_the_strategy_cuts_by(strategy: str, path: str) -> None:
-    assert usual(axes(GAP.with_values({"cutoff.strategy": strategy}))) == path
-
-
 def test_one_setting_is_a_line_through_more_values() -> None:
     share = GAP.with_values({"cutoff.strategy": "relative"})
     made = make(POOLS, QRELS, share, PUBLIC, "cutoff.relative_offset", "")
     assert len(made.xs) == 31
     drawn = tuning_map.heatmap(made, "f1", 0, 1, dark=False)["data"][0]
     assert (drawn["mode"], drawn["y"]) == ("lines+markers", made.figures["f1"].ravel().tolist())
-
-
-def test_other_settings_are_replayed_one_by_one() -> None:
-    made = make(POOLS, QRELS, GAP, PUBLIC, "cutoff.max_results", "cutoff.min_results")
-    assert not fast(GAP, "cutoff.max_results", "cutoff.min_results")
-    assert made.values(made.nearest(GAP)) == {"cutoff.max_results": 5, "cutoff.min_results": 2}
-    assert all(isinstance(v, int) for v in made.values(0).values())
-    assert made.xs[-1] == field("cutoff.max_results").ceiling
 
 
 @pytest.mark.parametrize(
@@ -92,27 +70,6 @@ def test_values_that_exclude_each_other_are_left_out(x: str, y: str) -> None:
     assert not y or np.isfinite(colours["z"]).sum() == len(made.places)
     points = tuning_map.front(made, here, best, dark=False)["data"][0]
     assert np.isfinite([points["x"], points["y"]]).all()
-
-
-def test_the_context_budget_is_tried_from_its_least_by_factors() -> None:
-    made = make(POOLS, QRELS, GAP, PUBLIC, BUDGET, "")
-    assert (made.xs[0], made.xs[-1], made.refused) == (50, 32_000, 0)
-    assert len([budget for budget in made.xs if budget <= 4000]) > len(made.xs) / 2
-    assert made.values(made.nearest(GAP)) == {BUDGET: GAP.get(BUDGET)}
-    # The first chunk is always included, and the smallest budget has no room for another.
-    assert made.at(0)["kept"] == 1.0
-    assert made.at(len(made.xs) - 1)["kept"] == 2.0
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "log"),
-    [(BUDGET, "", ["xaxis"]), (THRESHOLD, BUDGET, ["yaxis"]), (THRESHOLD, OFFSET, [])],
-)
-def test_an_axis_that_grows_by_factors_is_drawn_so(x: str, y: str, log: list[str]) -> None:
-    layout = tuning_map.heatmap(make(POOLS, QRELS, GAP, PUBLIC, x, y), "f1", 0, 1, dark=False)[
-        "layout"
-    ]
-    assert [a for a in ("xaxis", "yaxis") if layout[a].get("type") == "log"] == log
 
 
 def test_the_place_before_a_click_is_marked() -> None:
@@ -170,22 +127,3 @@ def test_places_without_rerank_scores_have_no_figures() -> None:
     failed = replace(POOLS["q"], failures=(Failure(key, "it is gone"),))
     with pytest.raises(InputError, match="Reranking failed: it is gone"):
         make({"q": failed}, QRELS, poor, PUBLIC, axis, "")
-
-
-@pytest.mark.parametrize(
-    ("axes", "changes", "mode"),
-    [
-        (("quality.score_threshold", THRESHOLD), {}, "always"),
-        ((THRESHOLD, "words.weight"), {}, "always"),
-        # what comes after the reranking
-        ((THRESHOLD, OFFSET), {}, "when_poor"),
-        ((THRESHOLD, ""), {}, "when_poor"),
-        # no scores are needed
-        (("quality.score_threshold", ""), {"quality.reranker": "none"}, "when_poor"),
-    ],
-)
-def test_a_map_of_what_is_reranked_needs_the_scores_of_every_question(
-    axes: tuple[str, str], changes: dict[str, str], mode: str
-) -> None:
-    poor = GAP.with_values({"quality.enabled": True, "quality.mode": "when_poor", **changes})
-    assert gathering_for(poor, *axes).quality.mode == mode

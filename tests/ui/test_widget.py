@@ -42,7 +42,6 @@ def box(at: AppTest) -> Any:
         ({}, "set", "owls"),
         ({"chosen": "trolls"}, "set--1", "trolls"),
         ({"count": 2}, "set--1", "owls"),
-        ({"chosen": "trolls", "count": 2}, "set--1", "trolls"),
     ],
 )
 def test_what_changes_elsewhere_comes_in_a_new_widget(
