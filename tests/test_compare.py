@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.answer.compare import Piece, added, pieces, saved
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import Answer
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.protocols import Usage
+from ragfilter.ui.kit.answer import Piece, pieces, saved
+from ragfilter.ui.session.answers import quotes_beyond
 
 TEXTS = {
     "cleric": "A cleric of 7th level needs a 10 to hit armor class 6.",
@@ -64,10 +65,10 @@ def test_nothing_stands_apart_in_the_smaller_context() -> None:
 def test_what_a_context_adds_is_quoted_with_its_own_numbers() -> None:
     embedder = BundledEmbedder()
     query = "What does a 7th level thief need to hit?"
-    (first, *rest) = added(query, WIDE, NARROW, embedder)
+    (first, *rest) = quotes_beyond(query, WIDE, NARROW, embedder)
     assert (first.number, first.text) == (3, TEXTS["thief"])
     assert all(isinstance(q, Quote) and q.number == 1 for q in rest)
-    assert added(query, NARROW, WIDE, embedder) == ()
+    assert quotes_beyond(query, NARROW, WIDE, embedder) == ()
 
 
 def llm(tokens: int, ms: float, cost: float | None = None, **fields: object) -> Answer:

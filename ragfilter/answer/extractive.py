@@ -177,7 +177,7 @@ def _blocks(lines: list[str]) -> Iterator[list[Unit]]:
         stripped = line.strip()
         is_row = stripped.startswith("|") and stripped.count("|") > 1
         if paragraph and (is_row or not stripped or _ITEM.match(line)):
-            yield _prose(" ".join(paragraph))
+            yield [unit for each in sentences(" ".join(paragraph)) for unit in _rows(each)]
             paragraph = []
         if not is_row:
             header = []
@@ -202,10 +202,6 @@ def _row(header: list[str], cells: list[str]) -> str:
     names = header + [""] * (len(cells) - len(header))
     first, *rest = (f"{n} {c}".strip() for n, c in zip(names, cells, strict=False))
     return f"{first}: {', '.join(rest)}" if rest else first
-
-
-def _prose(paragraph: str) -> list[Unit]:
-    return [unit for sentence in sentences(paragraph) for unit in _rows(sentence)]
 
 
 def _rows(sentence: str) -> list[Unit]:

@@ -85,7 +85,7 @@ class LateInteraction:
         ]
 
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
-        keys = [_content(text) for text in texts]
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         with self._guard:
             vectors = {key: self._cache[key] for key in keys if key in self._cache}
         missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in vectors}
@@ -102,10 +102,6 @@ class LateInteraction:
         """Unit vectors of each text's tokens, shape (tokens, dimension)."""
         tokens = self._embedder.tokens(texts)
         return [t / np.maximum(np.linalg.norm(t, axis=1, keepdims=True), 1e-9) for t in tokens]
-
-
-def _content(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 class CrossEncoderReranker:

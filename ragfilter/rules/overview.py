@@ -75,7 +75,8 @@ class Checks:
         """The findings about a chunk's rule; they depend on its text if the chunk has it."""
         if not chunk.rule:
             return ()
-        key = _key(chunk)
+        # Hashed, because texts are long and many chunks are checked.
+        key = (chunk.rule or "", chunk.title, hash(chunk.text))
         known = self._known.get(key)
         if known is None:
             # Imported here and below: the page keeps a `Checks`, and most visits check no rule.
@@ -95,11 +96,6 @@ class Checks:
         if "warning" in severities:
             return "warning"
         return "note" if severities else "valid"
-
-
-def _key(chunk: Chunk) -> tuple[str, str, int]:
-    # Hashed, because texts are long and many chunks are checked.
-    return chunk.rule or "", chunk.title, hash(chunk.text)
 
 
 @dataclass(frozen=True)

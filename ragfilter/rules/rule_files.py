@@ -113,7 +113,9 @@ def csv_text(chunks: Iterable[Chunk]) -> str:
     """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8. A
     title that would run as a formula gets a leading apostrophe, since it is not read back."""
     rows = (
-        (c.id, harmless(c.title), _json(rule.value)) for c in chunks if (rule := read_rule(c.rule))
+        (c.id, harmless(c.title), json.dumps(rule.value, ensure_ascii=False, separators=(",", ":")))
+        for c in chunks
+        if (rule := read_rule(c.rule))
     )
     return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
 
@@ -301,10 +303,6 @@ def _fields(row: dict[str, str]) -> dict[str, Any]:
         with contextlib.suppress(ValueError):
             there[RULE_KEY] = json.loads(cell)
     return there
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 # expectations

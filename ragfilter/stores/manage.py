@@ -172,12 +172,8 @@ def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
     engine = connect(url, "workspace")
     try:
         with engine.begin() as connection:
-            metadata = sa.MetaData()
-            there = {table.name for table in TABLES}.intersection(
-                sa.inspect(connection).get_table_names()
-            )
-            metadata.reflect(connection, only=sorted(there))
-            yield connection, [t for t in metadata.tables.values() if COLUMN in t.c]
+            there = sa.inspect(connection).get_table_names()
+            yield connection, [t for t in TABLES if t.name in there and COLUMN in t.c]
     except SQLAlchemyError as error:
         # Without the error's own message, which may contain a password.
         raise StoreError(

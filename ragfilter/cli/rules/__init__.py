@@ -1,3 +1,3 @@
 """The command group `ragfilter rules`. Importing a command registers it."""
 
-from ragfilter.cli.rules import changes, check, listing, suggest  # noqa: F401
+from ragfilter.cli.rules import changes, check, suggest  # noqa: F401

@@ -4,20 +4,33 @@ right."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.indexing.order import Refusal
+from ragfilter.indexing.order import Order, Refusal
+from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import IndexJob, Queue, queue_of
+from ragfilter.model import User
+from ragfilter.settings.deployment import is_address
+from ragfilter.stores import foreign, manage
+from ragfilter.stores.foreign import ForeignCheck, Opening
+from ragfilter.stores.manage import export
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
-from ragfilter.ui.collections import add, existing
-from ragfilter.ui.kit import problems
+from ragfilter.ui.collections import add
+from ragfilter.ui.kit import empty, problems
+from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import html
-from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
+
+if TYPE_CHECKING:
+    from ragfilter.stores.postgres.tables import TableStore
 
 LOOK_S = 1.0
 
@@ -34,7 +47,7 @@ def draw(visit: Visit) -> None:
             # Refreshed automatically only while a job is active.
             active = _active(jobs)
             st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
-        existing.draw(visit, state.onlooker())
+        _collections(visit, state.onlooker())
 
 
 def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
@@ -125,3 +138,238 @@ def _try(act: Callable[[int], None], job_id: int) -> None:
     except RagfilterError as error:
         # Notices are drawn by a whole run of the page only, and this is a fragment.
         st.toast(message(str(error)), icon=":material/warning:")
+
+
+CHECKED = "theirs-found"
+MODEL = (
+    "The model that made the vectors: a sentence-transformers name or path, or openai:NAME. "
+    "Another model returns meaningless results, even if its dimensions match."
+)
+
+
+def _collections(visit: Visit, user: User) -> None:
+    """Draw the table of collections, and the actions for one of them. Raises StoreError."""
+    html.heading("Collections")
+    if not visit.collections:
+        html.empty(
+            "No collection yet.", "Add files on the left, or build a sample on the Inspect page."
+        )
+        _elsewhere(visit.resources)
+        return
+    every = overview(visit.resources.bench, user)
+    _table(every)
+    _one(every, visit, user)
+    _elsewhere(visit.resources)
+    if state.session().collection in empty.DEMOS:
+        # Whoever tries one demo is offered the other one too.
+        for name, (_, about) in empty.DEMOS.items():
+            if name not in visit.collections or not visit.collections[name].complete:
+                empty.draw_build_button(name, queue_of(visit.resources.bench), about)
+
+
+@st.fragment
+@problems.shown()
+def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
+    """Draw the choice of a collection, and the actions for it."""
+    names = [facts.info.name for facts in every]
+    if st.session_state.get(MANAGED) not in names:
+        # Set as state, because a box that is already on the page ignores a new default.
+        chosen = state.session().collection
+        st.session_state[MANAGED] = chosen if chosen in names else names[0]
+    name = st.selectbox("Manage", names, key=MANAGED)
+    facts = every[names.index(name)]
+    with st.container(key="manage", horizontal=True, gap="small"):
+        _actions(facts, visit.resources, user)
+    problems.incomplete(facts.info.incomplete)
+    if facts.info.incomplete and facts.info.ours:
+        queue = queue_of(visit.resources.bench)
+        st.button(
+            "Rebuild", key="rebuild", icon=":material/build:", on_click=_rebuild,
+            disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
+            args=(name, queue),
+            help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
+        )  # fmt: skip
+    if not facts.info.ours:
+        _foreign(facts, visit.resources)
+
+
+def _table(every: tuple[Facts, ...]) -> None:
+    columns: dict[str, list[object]] = {
+        "collection": [facts.info.name for facts in every],
+        "chunks": [facts.chunks for facts in every],
+        "rules": [facts.rules for facts in every],
+        "own labels": [facts.labels for facts in every],
+        "embedding model": [facts.model or "unknown" for facts in every],
+        "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
+                        for facts in every],
+        "state": ["opened" if not facts.info.ours
+                  else "complete" if facts.info.complete else "incomplete" for facts in every],
+    }  # fmt: skip
+    st.dataframe(columns, hide_index=True, key="collections-table")
+
+
+def _actions(facts: Facts, resources: Resources, user: User) -> None:
+    info = facts.info
+    workspace = resources.bench.workspace
+    left_out = "" if user.unrestricted else " Chunks that this user may not see are left out."
+    if st.button(
+        "Recalibrate", key="manage-recalibrate", icon=":material/sync:", disabled=not info.count,
+        help="After a change of model, chunking or corpus: tunes the settings anew on this "
+        "collection's labels, on the Tune page.",
+    ):  # fmt: skip
+        state.open_collection(info.name)
+        st.session_state["recalibrate-asked"] = True
+        st.switch_page("pages/tune.py")
+    st.download_button(
+        "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
+        "application/jsonl", key="export", on_click="ignore", icon=":material/download:",
+        disabled=not (info.count and info.complete),
+        help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
+    )  # fmt: skip
+    # The keys name the collection, so that a popover does not stay open for the next one.
+    with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
+        new = st.text_input(
+            "New name",
+            key=f"rename-{info.name}",
+            help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
+        ).strip()
+        st.button(
+            "Rename", key="rename", disabled=not new or new == info.name, on_click=_do,
+            args=(partial(manage.rename, workspace, info.name, new), info.name, new),
+            help="Existing links to this collection will stop working.",
+        )  # fmt: skip
+    with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
+        typed = st.text_input(
+            "Type its name to delete it", key=f"delete-{info.name}",
+            help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
+            f"first, and the labels with `ragfilter labels export`.{left_out}",
+        ).strip()  # fmt: skip
+        st.button(
+            "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,
+            args=(partial(manage.delete, workspace, info.name), info.name, ""),
+        )  # fmt: skip
+
+
+@state.then_page
+@state.tell_errors()
+def _rebuild(name: str, queue: Queue) -> None:
+    queue.put(Order(name))
+
+
+def _lines(resources: Resources, name: str, user: User) -> str:
+    bench = resources.bench
+    return "".join(export(bench.workspace, bench.stores.of(name).collection(name), user))
+
+
+@state.then_page
+@state.tell_errors()
+def _do(change: partial[None], name: str, after: str) -> None:
+    """Rename or delete a collection, then select what replaces it."""
+    change()
+    if state.session().collection == name:
+        state.open_collection(after)
+    st.session_state[MANAGED] = after
+
+
+def _foreign(facts: Facts, resources: Resources) -> None:
+    """Draw how a collection that ragfilter did not make is opened, with a form to change it."""
+    name = facts.info.name
+    opening = resources.bench.stores.opening(name)
+    st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
+    _form(name, opening, resources, key="theirs")
+    checked: tuple[str, tuple[ForeignCheck, ...]] | None = st.session_state.get(CHECKED)
+    for title, good in (("Works", True), ("Needs more", False)):
+        checks = checked[1] if checked is not None and checked[0] == name else ()
+        if listed := [f"- {literal(check.said)}" for check in checks if check.good == good]:
+            st.markdown(f"**{title}**\n\n" + "\n".join(listed))
+    if opening.folder:
+        st.button(
+            "Close", key="theirs-close", on_click=_close, args=(name, resources),
+            help="The collection itself is unchanged.",
+        )  # fmt: skip
+
+
+@st.fragment
+@problems.shown()
+def _elsewhere(resources: Resources) -> None:
+    """Draw the form that opens a collection in a Chroma folder, on another server, or a table."""
+    with st.expander("Open an existing collection or table", key="elsewhere"):
+        folder = st.text_input(
+            "Chroma folder or server, or PostgreSQL database", key="elsewhere-folder",
+            placeholder="/path/to/chroma, http://host:8000 or postgresql://user@host/database",
+            help="A folder on the computer that runs the app; close other programs that use it. "
+            "Or the URL of a server without a password. For one with a password, start the app "
+            "with RAGFILTER_CHROMA_URL. Or the address of a database with pgvector, whose "
+            "password is in ~/.pgpass; postgresql:// is that of the workspace.",
+        ).strip()  # fmt: skip
+        if not folder:
+            return
+        folder = foreign.resolved(folder)
+        names = [info.name for info in resources.bench.stores.at(folder).collections()]
+        if not names:
+            st.info("There is no collection there.")
+            return
+        name = st.selectbox("Collection there", names, key="elsewhere-name")
+        _form(name, Opening(folder=folder), resources, key="elsewhere")
+
+
+@problems.shown()
+def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
+    store = resources.bench.stores.at(opening.folder)
+    hint = opening.embedder or foreign.hint(store.collection(name))
+    model = st.text_input(
+        "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
+        placeholder=f"for example {resources.bench.embedder.name}",
+    ).strip()  # fmt: skip
+    columns, metric = (
+        _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
+    )
+    writable = st.toggle(
+        "Allow changes",
+        opening.writable,
+        key=f"{key}-writable-{name}",
+        help="Lets rules be written into the collection.",
+    )
+    if st.button("Open", key=f"{key}-open", type="primary"):
+        bench = resources.bench
+        wanted = Opening(opening.folder, model, writable, columns, metric)
+        with st.spinner("Checking …"):
+            checks = bench.stores.open(name, wanted, bench.load_embedder)
+        st.session_state[CHECKED] = (name, checks)
+        state.open_collection(name)
+        st.session_state.pop(MANAGED, None)
+        st.rerun()
+
+
+def _mapped(
+    name: str, opening: Opening, resources: Resources, key: str
+) -> tuple[dict[str, str], str]:
+    """Draw which columns of a table hold what, and its distance; return what was chosen."""
+    table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
+    columns = {**table.guess(), **opening.columns}
+    with st.container(
+        horizontal=True, vertical_alignment="bottom", gap="small", key=f"{key}-columns"
+    ):
+        for field, names in table.choices().items():
+            chosen = columns.pop(field, "")
+            column = st.selectbox(
+                f"{field.capitalize()} column", names,
+                names.index(chosen) if chosen in names else None, placeholder="all",
+                key=f"{key}-{field}-{name}", disabled=not names,
+                help="Every other column is a field of its name.",
+            )  # fmt: skip
+            columns |= {field: column} if column else {}
+        spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
+        metric = st.selectbox(
+            "Distance", list(spaces), [*spaces].index(opening.metric) if opening.metric else None,
+            key=f"{key}-metric-{name}", placeholder="that of its index",
+            format_func=spaces.__getitem__, help="Cosine if its vectors have no index.",
+        )  # fmt: skip
+    return columns, metric or ""
+
+
+@state.then_page
+def _close(name: str, resources: Resources) -> None:
+    with state.tell_errors():
+        resources.bench.stores.forget(name)
+    st.session_state.pop(MANAGED, None)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from time import monotonic
 
 import streamlit as st
 
-from ragfilter.answer import compare
-from ragfilter.answer.compare import Piece
+from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
+from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer, cited
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
@@ -31,6 +31,81 @@ from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.visit import View, author
+
+_QUOTED = re.compile(r"\[(\d+)\]$")
+_BLOCKS = re.compile(r"\n\s*\n")
+_FORMATTED = re.compile(r"^\s*(?:[-*+#>|]|\d+[.)]\s|`{3}|~{3})", re.MULTILINE)
+# The end of a sentence, with the citations after it.
+_END = re.compile(r"[.!?][\"”’)]*(?:\s*\[[\d,;\s–-]+\])*(?=\s+[^\s\[a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an answer. `apart`: it rests on a chunk that the other context lacks."""
+
+    text: str
+    apart: bool
+
+
+def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...]:
+    """The answer's text in order: paragraphs, with plain ones split into runs of sentences."""
+    theirs = {hit.id for hit in other.chunks}
+    lacking = {n for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs}
+
+    def apart(text: str) -> bool:
+        if not answer.extractive:
+            return not lacking.isdisjoint(cited(text, len(context.chunks))[0])
+        # A quote may itself contain numbers in brackets.
+        quoted = _QUOTED.search(text)
+        return quoted is not None and int(quoted[1]) in lacking
+
+    return tuple(
+        Piece(" ".join(run), is_apart)
+        for block in _split(answer.text)
+        for is_apart, run in groupby([block] if answer.extractive else _sentences(block), key=apart)
+    )
+
+
+def saved(filtered: Answer, unfiltered: Answer) -> str:
+    """What the filter saved on an LLM's answer: ``77% cheaper, 1.2 s faster``. Empty if the two
+    cannot be compared."""
+    if any(a.extractive or a.error or not a.text for a in (filtered, unfiltered)):
+        return ""
+    savings = []
+    if filtered.cost is not None and unfiltered.cost:
+        savings.append(_share(filtered.cost, unfiltered.cost, "cheaper", "dearer"))
+    else:
+        before, after = (a.usage.prompt_tokens + a.usage.completion_tokens
+                         for a in (unfiltered, filtered))  # fmt: skip
+        if before:
+            savings.append(_share(after, before, "fewer tokens", "more tokens"))
+    seconds = (unfiltered.ms - filtered.ms) / 1000
+    if abs(seconds) >= 0.05:
+        savings.append(f"{abs(seconds):.1f} s {'faster' if seconds > 0 else 'slower'}")
+    return ", ".join(filter(None, savings))
+
+
+def _share(after: float, before: float, less: str, more: str) -> str:
+    percent = round(100 * (before - after) / before)
+    return f"{abs(percent)}% {less if percent > 0 else more}" if percent else ""
+
+
+def _split(text: str) -> list[str]:
+    """The paragraphs. Code may contain empty lines, so a text with a code fence stays whole."""
+    whole = "```" in text or "~~~" in text
+    return [text] if whole else [block for block in _BLOCKS.split(text) if block.strip()]
+
+
+def _sentences(block: str) -> Iterator[str]:
+    """The sentences of a plain paragraph; a list, table or heading stays whole."""
+    start = 0
+    if not _FORMATTED.search(block):
+        for match in _END.finditer(block):
+            yield block[start : match.end()].strip()
+            start = match.end()
+    if rest := block[start:].strip():
+        yield rest
+
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
@@ -114,13 +189,13 @@ def both(
     if not any(side.context.chunks for side in sides):
         # The text above already says that there are no chunks.
         return None
-    saved = ""
+    savings = ""
     if known[0] is not None and known[1] is not None:
-        saved = compare.saved(known[0], known[1])
+        savings = saved(known[0], known[1])
         who = "with the filter" if sides[0].name == "filtered" else sides[0].name
-        saved = saved and f"; {who} {saved}"
+        savings = savings and f"; {who} {savings}"
     missing = any(answer is None or bool(answer.error) for answer in known)
-    _head(chat.name if chat else "", quoting, saved, missing=missing, asking=bool(asking))
+    _head(chat.name if chat else "", quoting, savings, missing=missing, asking=bool(asking))
     columns = st.columns(2, gap="medium")
     waited: Answer | None = None
     for side, other, answer, column in zip(sides, sides[::-1], known, columns, strict=True):
@@ -275,7 +350,7 @@ def draw_pieces(
 ) -> None:
     """Draw the answer's text, and what its context adds to the other one. What rests on chunks that
     the other context lacks is marked. `name` keeps its key apart from other answers of the side."""
-    cut = compare.pieces(answer, side.context, other.context)
+    cut = pieces(answer, side.context, other.context)
     if len(cut) > MAX_PIECES:
         cut = (Piece(answer.text, False),)
     if answer.extractive:

@@ -10,18 +10,20 @@ import threading
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from ragfilter.answer import compare
+from ragfilter.answer import extractive
 from ragfilter.answer.context import Context, pack, sent
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, VERSION, Answer, AnswerStream
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import PoolResult
-from ragfilter.protocols import Progress
+from ragfilter.protocols import Embedder, Progress
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, ShelfSpec
 
 TICK_S = 0.1
+MAX_ADDED = 2
+"""Maximum number of quotes of what only one context has."""
 NOT_ASKED = (
     "Not asked: the endpoint did not finish the other answer in time. The button tries both again."
 )
@@ -138,10 +140,23 @@ def added(
     embedder = resources.embedder(only_known=True)
     try:
         return resources.shelf(ADDED).of(
-            key, lambda: compare.added(query, side.context, other.context, embedder)
+            key, lambda: quotes_beyond(query, side.context, other.context, embedder)
         )
     except ModelError:
         return ()
+
+
+def quotes_beyond(
+    query: str, context: Context, other: Context, embedder: Embedder
+) -> tuple[Quote, ...]:
+    """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`.
+
+    Raises ModelError.
+    """
+    theirs = {hit.id for hit in other.chunks}
+    own = [(n, hit) for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs]
+    quotes = extractive.extract(query, [hit for _, hit in own], embedder)[:MAX_ADDED]
+    return tuple(Quote(own[q.number - 1][0], q.text, q.score, q.is_row) for q in quotes)
 
 
 def extract(query: str, sides: Sequence[AnswerSide], resources: Resources) -> None:
