@@ -79,11 +79,6 @@ def test_no_more_is_left_out_than_was_asked_for() -> None:
     assert (fell.layer, fell.reason) == ("context", "the context budget of 4,000 tokens is full")
 
 
-def test_a_setting_that_is_none_is_refused() -> None:
-    with pytest.raises(rf.RagfilterError, match=r"no setting 'cutoff\.gap'"):
-        rf.cut(GAP, gap=0.1)
-
-
 # --- what is passed
 
 

@@ -30,12 +30,6 @@ def test_what_was_saved_is_listed_found_replaced_and_forgotten(tmp_path: Path) -
         config.find_saved(TextFiles(tmp_path), "strict")
 
 
-def test_what_cannot_be_deleted_is_told(tmp_path: Path) -> None:
-    (tmp_path / "settings" / "strict.toml").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"strict\.toml cannot be deleted: "):
-        config.forget(TextFiles(tmp_path), "strict")
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "-x", "x.", "é", "a" * 65])
 def test_no_name_leads_out_of_the_workspace(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="is not a valid name for saved settings"):
