@@ -43,7 +43,7 @@ class Chunk:
     chunk is hidden): a clearance that is no level, or a department that is no text, becomes None.
     `rule` is the `query_must` JSON text as stored, readable or not.
     `loaded` is False for a chunk known only by id, rule and clearance (its text was not fetched).
-    `metadata` are the source's own fields: plain JSON values, kept as they are and never read here.
+    `metadata` are the source's own fields: plain JSON values, which no bundled layer reads.
     """
 
     id: str
