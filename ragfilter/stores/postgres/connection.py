@@ -114,8 +114,8 @@ class Reader(Book):
 
 
 class PgConnection(Reader):
-    """The database of a workspace, and what is cached of its collections. Its tables are made if
-    they are not there. Thread-safe."""
+    """The database of a workspace, and what is cached of its collections. Its tables are brought to
+    the newest version. Thread-safe."""
 
     what = "workspace"
     called = "The workspace's database"
@@ -128,7 +128,7 @@ class PgConnection(Reader):
         super().__init__(address, timeout_s=timeout_s)
 
     def _begin(self, connection: sa.Connection) -> None:
-        rows.make_tables(connection)
+        rows.upgrade(connection)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:

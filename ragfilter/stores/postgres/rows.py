@@ -1,5 +1,5 @@
-"""The tables of a workspace in PostgreSQL; a chunk as a row and back, in bulk; and the
-conditions on rows as SQL."""
+"""The tables of a workspace in PostgreSQL, whose versions Alembic keeps; a chunk as a row and back,
+in bulk; and the conditions on rows as SQL."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,41 +21,15 @@ from ragfilter.text.normalise import loads, whole
 
 with extra("postgres"):
     import sqlalchemy as sa
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
     from psycopg import Cursor
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
-SCHEMA = "0001"
-TABLES = (
-    "CREATE EXTENSION IF NOT EXISTS vector",
-    """
-    CREATE TABLE ragfilter_collections (
-        id serial PRIMARY KEY,
-        name text NOT NULL UNIQUE,
-        embedder text NOT NULL,
-        dimension integer NOT NULL,
-        content text NOT NULL,
-        version bigint NOT NULL,
-        removed bigint NOT NULL,
-        changed timestamptz NOT NULL DEFAULT now()
-    )
-    """,
-    "CREATE TABLE ragfilter_rules (key bytea PRIMARY KEY, text text NOT NULL)",
-    """
-    CREATE TABLE ragfilter_embedded (
-        collection text NOT NULL,
-        model text NOT NULL,
-        key text NOT NULL,
-        vector bytea NOT NULL,
-        PRIMARY KEY (collection, model, key)
-    )
-    """,
-    "CREATE TABLE ragfilter_version (version_num text PRIMARY KEY)",
-    f"INSERT INTO ragfilter_version VALUES ('{SCHEMA}')",
-)
-"""The schema, the collections, their distinct rules, and what an unfinished indexing embedded. Each
-collection has a table of chunks of its own, which `chunk_table` makes, with vectors of one length
-and its own index."""
+VERSIONS = "ragfilter_version"
 SEARCHED_TEXT = "to_tsvector('english', left(c.title || ' ' || c.text, 200000))"
 """What the text search reads of a chunk `c`. PostgreSQL refuses more than a megabyte."""
 FIELDS: Mapping[str, str] = {
@@ -84,19 +59,28 @@ WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
 Parameters = dict[str, Any]
 
 
-def make_tables(connection: sa.Connection) -> None:
-    """Make the tables that are not of one collection, in the connection's transaction, if they are
-    not there. Raises StoreError if they have another schema."""
+def upgrade(connection: sa.Connection) -> None:
+    """Bring the tables to the newest version, in the connection's transaction. Raises StoreError if
+    they are newer than that."""
+    script = ScriptDirectory(str(Path(__file__).parent))
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
-    if connection.exec_driver_sql("SELECT to_regclass('ragfilter_version')").scalar_one() is None:
-        for statement in TABLES:
-            connection.exec_driver_sql(statement)
-    found = connection.exec_driver_sql("SELECT version_num FROM ragfilter_version").scalars()
-    if found.all() != [SCHEMA]:
+    context = MigrationContext.configure(
+        connection,
+        opts={
+            "version_table": VERSIONS,
+            "fn": lambda revision, _: script._upgrade_revs("heads", revision),
+        },
+    )
+    try:
+        if context.get_current_heads() == tuple(script.get_heads()):
+            return
+        with Operations.context(context):
+            context.run_migrations()
+    except CommandError:
         raise StoreError(
-            "The workspace was made by another version of ragfilter.",
-            remedy="Use that version, or index again into another database.",
-        )
+            "The workspace was changed by a newer version of ragfilter.",
+            remedy="Install that version here too.",
+        ) from None
 
 
 def chunk_table(number: int, dimension: int) -> str:
