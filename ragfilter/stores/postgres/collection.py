@@ -23,9 +23,9 @@ FEW = 10_000
 """Up to this many rows are compared one by one, which takes 10 ms."""
 WIDEST_SEARCH = 1000
 """The widest search of an index of pgvector, and the most that it then finds."""
-NARROWEST_SEARCH = 100
-SPREAD, MARGIN = 4, 300
-"""How much wider than what is wanted an index is searched: so many times, or by so many."""
+NARROWEST_SEARCH, SPREAD = 400, 4
+"""An index is searched this much wider than what is wanted, so that it misses one hit in a thousand
+at most (`benchmarks/bench_postgres.py`)."""
 
 
 class Searched(NamedTuple):
@@ -72,7 +72,7 @@ class RowCollection(ChunkedCollection):
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
         if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
             given["wanted"] = n
-            width = max(NARROWEST_SEARCH, min(SPREAD * n, n + MARGIN, WIDEST_SEARCH))
+            width = min(WIDEST_SEARCH, max(NARROWEST_SEARCH, SPREAD * n))
             by_index = f"{search}ORDER BY {by} LIMIT %(wanted)s"
             found = self._store.read(by_index, given, **self._store.index_settings(width))
             if len(found) >= wanted:
