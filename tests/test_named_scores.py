@@ -85,9 +85,10 @@ def test_each_search_has_its_own_limit(limits: str, expected: str, reason: str) 
     assert swept == result.kept
 
 
-def test_limits_that_cannot_be_read_are_refused() -> None:
+@pytest.mark.parametrize("limits", ["dense", "=0.5", "dense=nan", "dense=0.5 dense=0.7"])
+def test_limits_that_cannot_be_read_are_refused(limits: str) -> None:
     with pytest.raises(ValueError, match="must name scores"):
-        filtered(limits="dense")
+        filtered(limits=limits)
 
 
 def test_distances_tuned_on_one_score_are_refused_for_another() -> None:

@@ -8,6 +8,7 @@ section from here. `ragfilter.settings.config` says where values come from and w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, model_validator
@@ -225,8 +226,11 @@ class Quality(Section):
 
 def read_limits(text: str) -> dict[str, float]:
     """The limits that ``dense=0.5 lexical=10`` names, by score. Raises ValueError."""
-    pairs = (each.partition("=") for each in text.replace(",", " ").split())
-    return {name: float(limit) for name, _, limit in pairs}
+    pairs = [each.partition("=") for each in text.replace(",", " ").split()]
+    limits = {name: float(limit) for name, _, limit in pairs}
+    if "" in limits or len(limits) < len(pairs) or not all(map(isfinite, limits.values())):
+        raise ValueError(text)
+    return limits
 
 
 def _check_limits(text: str) -> str:
