@@ -265,9 +265,13 @@ def _refusal(
             remedy="Let tuning write it.",
             action="tune",
         )
+    reason = complaint(first["msg"])
+    if path in values and field(path).allowed() == "text" and first["type"] == "value_error":
+        return SettingsError(
+            f"{path} = {values[path]!r} (from {origins[path]}): {reason}.", remedy="Correct it."
+        )
     if path in values:
         return _bad(path, values[path], origins[path])
-    reason = complaint(first["msg"])
     named = set(_WORD.findall(reason))
     section = f"{path}."
     involved = sorted({origins[p] for p in values if p.removeprefix(section) in named})
