@@ -42,6 +42,7 @@ settings.load_profile("ragfilter")
 # machine that takes ten times the CPU time. Read when torch is imported, here and in our own
 # processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
 
 ROOT = Path(__file__).resolve().parents[1]
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
@@ -19,9 +18,6 @@ from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
-
-# Read when haystack is imported, so that tests send no telemetry.
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 DIMENSION = 384
 
