@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -159,25 +159,23 @@ def gate(
 
 def _watch(log_file: Path, baseline: Path | None, *, as_json: bool) -> int:
     """Compare a log with the baseline. Returns 1 if something moved."""
-    from ragfilter.evaluate import drift
     from ragfilter.evaluate import gate as gating
 
     if baseline is None:
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
-    now = drift.read_log(log_file)
-    found = drift.shifts(gating.recorded_answers(gating.read(baseline)), now)
+    now = gating.read_log(log_file)
+    found = gating.shifts(gating.answers(gating.read(baseline)), now)
     if not found:
         raise InputError(
-            f"There are too few questions to compare, or {baseline} does not say how its questions "
-            "were answered.",
-            remedy=f"At least {drift.MIN_QUERIES} on each side are needed. Renew an old baseline.",
+            "There are too few questions to compare.",
+            remedy=f"At least {gating.MIN_QUERIES} on each side are needed.",
         )
-    told = drift.verdict(found)
+    told = gating.what_moved(found)
     lines = [
         f"{log_file.name}: {counted(len(now), 'question')}",
         *(f"{'MOVED' if shift.moved else 'ok':6s}  {shift}" for shift in found),
         told,
     ]
-    document = {"queries": len(now), "drift": [*map(asdict, found)], "verdict": told}
+    document = {"queries": len(now), "drift": found, "verdict": told}
     output.show(document, "".join(f"{line}\n" for line in lines if line), as_json=as_json)
     return BROKEN if told else 0
