@@ -50,7 +50,7 @@ class Line(MemoryCollection):
 
 
 class Workbench:
-    prices = None
+    labels = prices = None
     deployment = Deployment(data_dir=Path())
 
     def __init__(self, chat: ChatModel | None, line: Line) -> None:
@@ -168,7 +168,7 @@ def test_a_prompt_of_ones_own_is_measured(
 
 def test_profiles_are_compared_with_a_plain_search_and_with_a_side(bench: Any, cli: Cli) -> None:
     bench()
-    command = "eval --set retrieval.k=4 --limit 1"
+    command = "eval --set retrieval.k=4 --only first"
     made = cli.json(f"{command} -p adaptive-gap -p query-must")
     assert [(name, row["chunks"]["mean"]) for name, row in rows(made).items()] == [
         ("unfiltered, k 4", 4), ("adaptive-gap", 5), ("query-must", 4),
@@ -207,7 +207,7 @@ def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
     ("labels", "code", "unknown", "words"),
     [
         ("first 0; first 1", 0, [], ""),
-        ("first 0; first x", 0, ["x"], "1 of 2 labelled ids is not in the collection"),
+        ("first 0; first x", 0, ["x"], "lacks them: 1 of 2 labelled ids, such as 'x'"),
         ("first x", 2, [], "None of the labelled ids, such as 'x', is in the collection"),
         ("second 10 0; second x", 2, [], "None of the chunks labelled as relevant is in"),
     ],
@@ -282,7 +282,6 @@ def test_stopped_it_prints_what_is_finished(
         ("--prompts default,srict", "judge.prompt = 'srict' (from --prompts) is not allowed."),
         ("--against best", "There is no profile 'best'."),
         ("--save x --against full", "--against has no effect beside --save."),
-        ("--save x --limit 2", "--limit has no effect beside --save."),
         ("--prompts all BARE", "The qrels are missing."),
         ("--against full NONE --queries /nowhere", "/nowhere cannot be read"),
         ("NONE", "Missing option '--queries'"),

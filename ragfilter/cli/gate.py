@@ -13,8 +13,16 @@ import typer
 from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import QUERIES, LabelledOptions, warn_in_sample, warn_of
-from ragfilter.cli.options import Filtering, Json, Place, refuse_beside
+from ragfilter.cli.options import (
+    QUERIES,
+    Filtering,
+    Json,
+    LabelledOptions,
+    Place,
+    refuse,
+    warn_in_sample,
+    warn_of,
+)
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
@@ -58,8 +66,8 @@ def gate(
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
-    chooses among the queries. Exits with 1 if any check fails.
+    Also fails if queries or relevant chunks of the baseline are gone, unless --only chooses
+    among the queries. Exits with 1 if any check fails.
     """
     from ragfilter.evaluate import gate as gating
     from ragfilter.evaluate import wording
@@ -68,7 +76,7 @@ def gate(
     from ragfilter.stores.relabel import mapped_share
 
     if watch is not None:
-        refuse_beside("--watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
+        refuse("beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
                       junit=junit, queries=labelled.queries)  # fmt: skip
         return _watch(watch, baseline, as_json=as_json)
     if not labelled.queries:
@@ -84,7 +92,7 @@ def gate(
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if update:
-        refuse_beside("--update-baseline", max_drop=max_drop)
+        refuse("beside --update-baseline", max_drop=max_drop)
     if not limits and baseline is None:
         raise InputError(
             "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
@@ -114,7 +122,7 @@ def gate(
         rows, limits,
         baseline=before, now=now,
         allowed={**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}},
-        partly=bool(labelled.only or labelled.leave_out), mapped=mapped,
+        partly=bool(labelled.only), mapped=mapped,
     )  # fmt: skip
     for note in gate.notes:
         log.warning("%s", note)

@@ -61,7 +61,7 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
     for figure, form in FORMS.items():
         columns[named(figure)] = partial(_mean, figure, form)
         if figure == "f1":
-            columns[f"95% of {named(figure)}"] = partial(_ends, figure, form)
+            columns["95% of f1"] = lambda row: _ends(interval_of(row, "f1"))
     columns["F1 upper bound"] = partial(_mean, "f1_most", ".3f")
     columns["noise cut"] = lambda row: percent(_json(row["noise_reduction"]))
     if prices:
@@ -188,9 +188,8 @@ def _mean(figure: str, form: str, row: Row) -> str:
     return "–" if pd.isna(row[figure]) else f"{row[figure]:{form}}"
 
 
-def _ends(figure: str, form: str, row: Row) -> str:
-    interval = interval_of(row, figure)
-    return wording.between_ends(interval, f"{{:{form}}}".format, " – ") if interval else "–"
+def _ends(interval: Interval | None) -> str:
+    return wording.between_ends(interval, "{:.3f}".format, " – ") if interval else "–"
 
 
 def _json(value: Any) -> Any:

@@ -15,8 +15,16 @@ import typer
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import LabelledOptions, QueryOptions, warn_of
-from ragfilter.cli.options import Filtering, Json, Place, refuse_beside, settings_file
+from ragfilter.cli.options import (
+    Filtering,
+    Json,
+    LabelledOptions,
+    Place,
+    QueryOptions,
+    refuse,
+    settings_file,
+    warn_of,
+)
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.errors import InputError
 from ragfilter.evaluate import wording
@@ -248,7 +256,7 @@ def recalibrate(
     the recorded questions, which is a guess.
     """
     if old is not None:
-        refuse_beside("--from", config=filtering.config)
+        refuse("beside --from", config=filtering.config)
         filtering = replace(filtering, config=old)
     loaded, user = filtering.load()
     target, out = options.target, options.out
