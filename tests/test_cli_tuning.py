@@ -95,7 +95,7 @@ def test_values_are_measured_in_pairs(measured: Cli) -> None:
     command = "eval --profile adaptive-gap"
     pair = "--vary cutoff.max_results=2,8 --vary quality.min_top_k=1,60"
     made = measured.json(f"{command} {pair} --set quality.enabled=true")
-    rows = {row["name"]: row for row in made["rows"] if row["group"] == "settings"}
+    rows = {row["variant"]: row for row in made["rows"] if row["group"] == "settings"}
     # The last is above quality.max_top_k.
     assert [*rows] == [
         f"adaptive-gap cutoff.max_results={most} quality.min_top_k=1" for most in (2, 8)

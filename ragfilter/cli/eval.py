@@ -224,6 +224,7 @@ def _several(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: 
     """Measure settings side by side. Stopped early, report the queries that are finished."""
     from ragfilter.cli import results
     from ragfilter.cli.report import compared_settings
+    from ragfilter.evaluate import frame
     from ragfilter.evaluate.measure import check_llm, measure, viewer_of
     from ragfilter.evaluate.variants import Variant, with_unfiltered
 
@@ -255,7 +256,13 @@ def _several(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: 
                     "queries": total, "complete": done == total, "unknown_labels": opened.unknown,
                     "with_llm": labelled.llm, "notes": notes,
                 }  # fmt: skip
-                output.emit(head | results.several_document(records, compared, reference, prices))
+                rows = frame.rows(records, compared, against=reference)
+                queries = results.documents(frame.frame(records, by="query"))
+                own = ({"ids": each.ids, "error": each.error} for each in records)
+                output.emit(head | {
+                    "against": reference, "rows": results.documents(rows),
+                    "per_query": [a | b for a, b in zip(queries, own, strict=True)],
+                })  # fmt: skip
                 return
             stopped = f"; stopped after {done} of {total}" if done < total else ""
             text = results.several_text(
