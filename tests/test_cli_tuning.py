@@ -84,7 +84,7 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     # The settings file is what was printed, and says where it is from.
     assert made["settings_file"] == str(out)
     text = out.read_text("utf-8")
-    assert "# Tuned on the collection small: 16 labelled queries" in text
+    assert "# Tuned on 16 labelled queries, f1.\n# Collection small" in text
     assert "all-MiniLM-L6-v2" in text
     loaded, base = load(file=out, environ={}), load(profile="full", environ={})
     assert loaded.settings.changed_from(base.settings) == made["after"]["settings"]

@@ -261,7 +261,7 @@ def _several(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: 
                 own = ({"ids": each.ids, "error": each.error} for each in records)
                 output.emit(head | {
                     "against": reference, "rows": results.documents(rows),
-                    "per_query": [a | b for a, b in zip(queries, own, strict=True)],
+                    "per_query": [{**a, **b} for a, b in zip(queries, own, strict=True)],
                 })  # fmt: skip
                 return
             stopped = f"; stopped after {done} of {total}" if done < total else ""
