@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 
 from ragfilter.rules.match import check, lowered, prepared
@@ -127,29 +127,24 @@ class _Text:
         """The words most similar to one of `terms`, with as many words as the term or one more or
         less."""
         words = [m.span() for m in _WORD.finditer(self.compared)][:MAX_WORDS]
-        best, ratio = None, NEAR
-        matcher = SequenceMatcher(autojunk=False)
+        best: NearMatch | None = None
+        ratio = NEAR
         for place, term in terms[: MAX_COMPARED // max(1, len(words))]:
             sought = self._prepare(term)
-            matcher.set_seq2(sought)
             length = len(sought.split())
-            for size in (length, length + 1, length - 1):
-                for first in range(len(words) - size + 1) if size else ():
-                    start, end = words[first][0], words[first + size - 1][1]
-                    matcher.set_seq1(self.compared[start:end])
-                    # Cheapest comparisons first.
-                    if (
-                        matcher.real_quick_ratio() > ratio
-                        and matcher.quick_ratio() > ratio
-                        and matcher.ratio() > ratio
-                    ):
-                        ratio = matcher.ratio()
-                        best = place, term, start, end, _letters(matcher)
-        if best is None:
-            return None
-        place, term, start, end, letters = best
-        span = self._span(start, end)
-        return NearMatch(place, term, self.written[slice(*span)], span, letters)
+            spans = {
+                self.compared[words[i][0] : words[i + n - 1][1]]: (words[i][0], words[i + n - 1][1])
+                for n in (length - 1, length + 1, length)
+                for i in range(len(words) - n + 1)
+                if n
+            }
+            for near in get_close_matches(sought, spans, n=1, cutoff=ratio):
+                matcher = SequenceMatcher(None, near, sought, autojunk=False)
+                if matcher.ratio() > ratio:
+                    ratio, span = matcher.ratio(), self._span(*spans[near])
+                    words_there = self.written[slice(*span)]
+                    best = NearMatch(place, term, words_there, span, _letters(matcher))
+        return best
 
     def _prepare(self, term: str) -> str:
         return normalise(term) if self.mode == "word" else lowered(term)
