@@ -22,20 +22,14 @@ from time import perf_counter
 from typing import Any, Literal
 
 from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
-from ragfilter.answer.reply import (
-    bounded,
-    estimated_usage,
-    prompt_tokens,
-    total_usage,
-    without_thought,
-)
+from ragfilter.answer.reply import ask, prompt_tokens, total_usage, without_thought
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
-from ragfilter.rules.rule import KEYS, MAX_BYTES, Rule, parse
+from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
 
 MAX_OBJECTS = 50
@@ -272,28 +266,15 @@ def _ask(
     draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float
 ) -> tuple[Draft, str]:
     """The draft with the tokens of one more call, and how it failed if it did; and the answer."""
-    pieces: list[str] = []
-    usage: Usage | None = None
-    error, retry_after = "", None
-    failed: Failed = ""
-    timeout_s = max(0.001, deadline - perf_counter())
-    try:
-        answer = chat.stream(asked, timeout_s=timeout_s, schema=SCHEMA)
-        for delta in bounded(answer, most_bytes=MAX_BYTES):
-            usage = delta.usage or usage
-            pieces.append(delta.text)
-    except ChatError as failure:
-        error, failed, retry_after = str(failure), failure.kind, failure.retry_after
-    except RagfilterError as failure:
-        error, failed = str(failure), "model"
-    except Exception as failure:
-        # A third-party model may fail with anything, and its message may contain secrets.
-        error, failed = f"the model failed ({type(failure).__name__})", "model"
-    text = "".join(pieces)
-    used = usage or estimated_usage(asked, text, failed)
-    usage = total_usage((draft.usage, used))
-    failed_draft = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
-    return failed_draft, without_thought(text)
+    reply = ask(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
+    draft = replace(
+        draft,
+        error=reply.error,
+        failed=reply.failed,
+        retry_after=reply.retry_after,
+        usage=total_usage((draft.usage, reply.usage)),
+    )
+    return draft, without_thought(reply.text)
 
 
 def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
