@@ -7,17 +7,15 @@ if every rule had reached the store, and otherwise rolls back those that had.
 
 If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
 per chunk, and the owner of this entry compares the stored rule with the expected one before
-writing. This holds between threads, and between processes that share a journal. A large change
-takes minutes; the times of its edits are renewed meanwhile, so that other processes leave it alone.
+writing. This holds between threads, and between processes that share a journal.
 Where rules and journal are in one database, a change is one transaction (`store.transaction`).
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
@@ -30,9 +28,8 @@ from ragfilter.rules.rule import stored_form
 log = logging.getLogger(__name__)
 
 # A pending edit this old belongs to no running call, because every store call has a shorter
-# deadline, and the times of edits under way are renewed.
-STALE_S = 120.0
-RENEW_S = STALE_S / 4
+# deadline, and a change of very many rules takes minutes.
+STALE_S = 600.0
 SHOWN = 3
 NOTHING_SAVED = "Nothing was saved."
 UNDECIDED = "The whole change is finished or rolled back at the next start."
@@ -196,21 +193,20 @@ def _write(
             return ()
         batch = uuid4().hex if len(entries) > 1 else None
         begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
-        with _renewed(journal, begun[0]):
-            try:
-                # Check again, now that nobody else can write.
-                _check(store, entries)
-                store.set_rules({entry.chunk_id: entry.after for entry in entries})
-            except ConflictError:
-                journal.roll_back(begun[0])
+        try:
+            # Check again, now that nobody else can write.
+            _check(store, entries)
+            store.set_rules({entry.chunk_id: entry.after for entry in entries})
+        except ConflictError:
+            journal.roll_back(begun[0])
+            raise
+        except StoreError as error:
+            settled = _settle(store, journal, begun[0])
+            if not settled or settled[0].state != "done":
                 raise
-            except StoreError as error:
-                settled = _settle(store, journal, begun[0])
-                if not settled or settled[0].state != "done":
-                    raise
-                log.warning("the store reported a failure but holds the edit: %s", error)
-                return settled
-            finished = journal.finish(begun[0])
+            log.warning("the store reported a failure but holds the edit: %s", error)
+            return settled
+        finished = journal.finish(begun[0])
     except StoreError as error:
         undecided = begun and not settled
         journal.let_go.update(edit.id for edit in (begun if undecided else ()))
@@ -253,27 +249,6 @@ def _write_together(
         raise type(error)(
             f"{error.message} {NOTHING_SAVED}", remedy=error.remedy, action=error.action
         ) from error
-
-
-@contextmanager
-def _renewed(journal: Journal, edit: Edit) -> Iterator[None]:
-    """Renew the times of an edit and those made together with it until the block ends."""
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(RENEW_S):
-            try:
-                journal.touch(edit)
-            except StoreError as error:
-                log.warning("the time of a change under way was not renewed: %s", error)
-
-    thread = threading.Thread(target=renew, name="ragfilter-edit", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _edits_in(
