@@ -14,8 +14,8 @@ Where rules and journal are in one database, a change is one transaction (`store
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Container, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
@@ -178,37 +178,38 @@ def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
 def _write(
     store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
-    """Write the `entries` that change something, all or none."""
-    together = getattr(store, "transaction", None)
-    if together is not None:
-        return _write_together(together, store, journal, entries, who=who, kind=kind)
+    """Write the `entries` that change something, all or none: in one transaction where rules and
+    journal are in one database."""
+    transaction = getattr(store, "transaction", None)
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()
     try:
-        chunk_id = entries[0].chunk_id if len(entries) == 1 else None
-        recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-        _check(store, entries)
-        entries = [entry for entry in entries if entry.before != entry.after]
-        if not entries:
-            return ()
-        batch = uuid4().hex if len(entries) > 1 else None
-        begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
-        try:
-            # Check again, now that nobody else can write.
+        if transaction is None:
+            chunk_id = entries[0].chunk_id if len(entries) == 1 else None
+            recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
+        with nullcontext() if transaction is None else transaction():
             _check(store, entries)
-            store.set_rules({entry.chunk_id: entry.after for entry in entries})
-        except ConflictError:
-            journal.roll_back(begun[0])
-            raise
-        except StoreError as error:
-            settled = _settle(store, journal, begun[0])
-            if not settled or settled[0].state != "done":
+            entries = [entry for entry in entries if entry.before != entry.after]
+            if not entries:
+                return ()
+            batch = uuid4().hex if len(entries) > 1 else None
+            begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
+            try:
+                # Check again, now that nobody else can write.
+                _check(store, entries)
+                store.set_rules({entry.chunk_id: entry.after for entry in entries})
+            except ConflictError:
+                journal.roll_back(begun[0])
                 raise
-            log.warning("the store reported a failure but holds the edit: %s", error)
-            return settled
-        finished = journal.finish(begun[0])
+            except StoreError as error:
+                settled = () if transaction else _settle(store, journal, begun[0])
+                if not settled or settled[0].state != "done":
+                    raise
+                log.warning("the store reported a failure but holds the edit: %s", error)
+                return settled
+            finished = journal.finish(begun[0])
     except StoreError as error:
-        undecided = begun and not settled
+        undecided = begun and not settled and transaction is None
         journal.let_go.update(edit.id for edit in (begun if undecided else ()))
         outcome = UNDECIDED if undecided else NOTHING_SAVED
         raise type(error)(
@@ -221,34 +222,6 @@ def _write(
             remedy="Look at the rules as they are now and repeat your change.",
         )
     return finished
-
-
-def _write_together(
-    transaction: Callable[[], AbstractContextManager[None]],
-    store: RuleStore,
-    journal: Journal,
-    entries: Sequence[Entry],
-    *,
-    who: str,
-    kind: Kind,
-) -> tuple[Edit, ...]:
-    """The same where rules and journal are in one database: in one transaction."""
-    try:
-        with transaction():
-            _check(store, entries)
-            entries = [entry for entry in entries if entry.before != entry.after]
-            if not entries:
-                return ()
-            batch = uuid4().hex if len(entries) > 1 else None
-            begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
-            # Check again: who edits the same chunk now waits for the entry.
-            _check(store, entries)
-            store.set_rules({entry.chunk_id: entry.after for entry in entries})
-            return journal.finish(begun[0])
-    except StoreError as error:
-        raise type(error)(
-            f"{error.message} {NOTHING_SAVED}", remedy=error.remedy, action=error.action
-        ) from error
 
 
 def _edits_in(
