@@ -31,16 +31,13 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Reranker
 from ragfilter.report import ChunkRow
 from ragfilter.service.bodies import fallbacks
-from ragfilter.service.gate import Caller
-from ragfilter.service.problems import Refused
+from ragfilter.service.gate import GONE, Caller, Refused
 from ragfilter.settings.schema import Settings
 
 T = TypeVar("T")
 
 WAITING = 200
 """How many requests may wait for a thread."""
-GONE = 499
-"""The status of an answer that nobody reads."""
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
