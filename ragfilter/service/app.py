@@ -36,7 +36,7 @@ from ragfilter.service.bodies import (
     SearchAsked,
     settings_for,
 )
-from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided, Meters, Work
+from ragfilter.service.desk import CallersDesk, Decided, Meters, Work
 from ragfilter.service.gate import (
     ASSETS,
     DOCUMENTED,
@@ -249,7 +249,7 @@ class _Agents:
         self._apps: dict[Caller, ASGIApp] = {}
         self._servers = {}
         for caller in {_kind(each) for each in serving.tokens.values() or [serving.anyone]}:
-            desk = AgentsDesk(CallersDesk(serving.bench, meters, caller, "/mcp"))
+            desk = CallersDesk(serving.bench, meters, caller, "/mcp")
             tools = ChunkTools(desk, serving.collection, serving.settings, caller.user)
             server = make_server(tools, carry=partial(_carried, work))
             self._apps[caller] = server.streamable_http_app(

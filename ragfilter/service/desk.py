@@ -104,6 +104,14 @@ class CallersDesk:
     caller: Caller
     path: str
 
+    def __getitem__(self, name: str) -> AgentsCollection:
+        return AgentsCollection(self, name)
+
+    def collection(self, name: str) -> protocols.Collection:
+        """The collection called `name`. Raises Refused, StoreError."""
+        self.caller.check(name)
+        return self.bench.collection(name)
+
     def search(self, question: str, collection: str, settings: Settings, user: User) -> Decided:
         """Search a collection. Raises Refused, and what `OpenCollection.search` raises."""
         self.caller.check(collection)
@@ -150,21 +158,6 @@ class CallersDesk:
         rows = report.rows(result)
         self.meters.decided(self.path, result, rows, perf_counter() - started)
         return result, rows
-
-
-@dataclass(frozen=True, slots=True)
-class AgentsDesk:
-    """The workspace as the tools of a caller's agent see it."""
-
-    desk: CallersDesk
-
-    def __getitem__(self, name: str) -> AgentsCollection:
-        return AgentsCollection(self.desk, name)
-
-    def collection(self, name: str) -> protocols.Collection:
-        """The collection called `name`. Raises Refused, StoreError."""
-        self.desk.caller.check(name)
-        return self.desk.bench.collection(name)
 
 
 @dataclass(frozen=True, slots=True)
