@@ -43,7 +43,7 @@ def draw_turns(work: Desk) -> None:
             key=f"rules-{turn}",
             icon=f":material/{turn}:",
             on_click=_go,
-            args=(work, steps.get(turn, 0), turn, False),
+            args=(work, steps.get(turn, 0), turn),
             disabled=not possible,
             shortcut=keys,
             help=f"{turn.capitalize()} the last change of rules ({keys})."
