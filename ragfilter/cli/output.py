@@ -56,6 +56,7 @@ COMMANDS: Mapping[Action, str] = {
     "runs": "See `ragfilter runs list`.",
     "baseline": "Use `ragfilter gate --update-baseline`.",
     "tune": "Use `ragfilter tune --out FILE`.",
+    "recalibrate": "Use `ragfilter recalibrate --from FILE --out FILE`.",
     "label": "Use `ragfilter labels import`.",
     "rest": "Add --rest for that.",
     "settings": "`ragfilter settings` lists all settings.",

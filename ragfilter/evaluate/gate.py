@@ -45,6 +45,7 @@ SIGNIFICANT = 0.05
 SEVERE = 0.5
 DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
+RECHUNKED = "The chunks are cut otherwise: recalibrate, then renew the baseline."
 """What recall and F1, which are always checked, may drop unless limits say otherwise."""
 NAMES = {
     "precision": "precision", "recall": "recall", "f1": "F1", "kept": "kept chunks",
@@ -282,8 +283,8 @@ def decide(
 ) -> Gate:
     """Check what was `reached` against the limits, and against a baseline, if there is one; `now`
     is what was measured. `allowed` is how much the mean of a figure may drop; `partly` says that
-    only some of the queries were measured. Raises InputError if the baseline has none of the
-    queries."""
+    only some of the queries were measured; `mapped` is the share of labels that were mapped to
+    other chunks, if any. Raises InputError if the baseline has none of the queries."""
     checks = tuple(_check(rows, limit) for limit in limits)
     passed = all(check.passed for check in checks)
     if baseline is None or now is None:
@@ -301,7 +302,9 @@ def decide(
             action="baseline",
         )
     gone = _gone(baseline, rows)
-    if mapped is not None and baseline.collection_version != now.collection_version:
+    if baseline.collection_version == now.collection_version:
+        mapped = None
+    if mapped is not None:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
         gone = gone.model_copy(update={"relevant": {}})
     if partly and gone.queries:
@@ -317,10 +320,11 @@ def decide(
     drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
     passed = passed and all(drop.passed for drop in drops) and (partly or gone.passed)
     found = shifts(recorded_answers(baseline), answered(both.to_dict("records")))
+    worse = not all(drop.passed for drop in drops)
     return Gate(
         passed=passed, gone=None if partly else gone, drops=drops, checks=checks,
         notes=tuple(notes), drift=found,
-        verdict=verdict(found, worse=not all(drop.passed for drop in drops)),
+        verdict=RECHUNKED if worse and mapped is not None else verdict(found, worse=worse),
     )  # fmt: skip
 
 

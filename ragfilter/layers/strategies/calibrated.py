@@ -263,8 +263,8 @@ def calibration_for(settings: Settings, pool: Pool) -> Calibration:
     if other:
         raise SettingsError(
             f"The calibration was learned on {calibration.place} with {other}.",
-            remedy=REMEDY,
-            action="tune",
+            remedy="Recalibrate on labels of this collection, or choose another cutoff.strategy.",
+            action="recalibrate",
         )
     return calibration
 
