@@ -161,7 +161,7 @@ COMMANDS = {
     """,
     "rules import": """
         rules import rules.jsonl --dry-run
-        rules import rules.jsonl --dry-run --json --prune
+        rules import rules.jsonl --dry-run --json
     """,
     "collections": """
         collections export small
@@ -175,7 +175,7 @@ LLM = {
         query QUERY -p llm-filter --answer
         query QUERY -p llm-filter --json --debug
     """,
-    "experiment": "eval FILES --prompts all --limit 2 --json",
+    "experiment": "eval FILES --prompts all --json",
     "propose": """
         labels propose --set-name mine
         labels propose --set-name mine --yes --json

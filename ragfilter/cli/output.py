@@ -18,6 +18,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -58,16 +59,19 @@ COMMANDS: Mapping[Action, str] = {
     "tune": "Use `ragfilter tune --out FILE`.",
     "recalibrate": "Use `ragfilter recalibrate --from FILE --out FILE`.",
     "label": "Use `ragfilter labels import`.",
-    "rest": "Add --rest for that.",
     "settings": "`ragfilter settings` lists all settings.",
     "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",
 }
 """The command or flag that carries out the remedy of an error."""
 
 
-def show(document: object, text: str | Callable[[], str], *, as_json: bool) -> None:
-    """Write a result: `document` as JSON, or `text` for people, which may be drawn only then."""
-    emit(document if as_json else text if isinstance(text, str) else text())
+as_json = False
+"""Whether the command that runs was given --json."""
+
+
+def show(document: object, text: str) -> None:
+    """Write a result: `document` as JSON, or `text` for people."""
+    emit(document if as_json else text)
 
 
 def emit(result: object, *, as_file: bool = False) -> bool:
@@ -128,6 +132,8 @@ def plain(value: object) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, frozenset):
+        return sorted(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
@@ -151,8 +157,8 @@ def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """``87.5%``; ``-`` for None."""
-    return "-" if share is None else f"{100 * share:.1f}%"
+    """``87.5%``; ``-`` for None and NaN."""
+    return "-" if share is None or isnan(share) else f"{100 * share:.1f}%"
 
 
 def progress(what: str) -> Progress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -17,9 +17,8 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     Filtering,
     GapThreshold,
-    Json,
     Place,
-    refuse_without,
+    refuse,
     setting,
 )
 from ragfilter.cli.output import percent
@@ -46,7 +45,7 @@ SHOWN = 15
 """How many dropped hits are listed by default."""
 
 
-@command()
+@command(json=True)
 def query(
     text: Annotated[str, "The question."],
     place: Place,
@@ -79,7 +78,6 @@ def query(
     answer: Annotated[bool, "Answer from the kept chunks."] = False,
     debug: Annotated[bool, "Print the trace (with --json: on standard error)."] = False,
     every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,
-    as_json: Json = False,
 ) -> int:
     """Query a collection and see what is kept, what is dropped, and why."""
     flags: dict[str, dict[str, object]] = {
@@ -89,8 +87,8 @@ def query(
         "--files": {"retrieval.source_pattern": files},
         "--rerank": {"judge.enabled": rerank or None},
     }
-    if not as_json:
-        refuse_without("--json", references=references)
+    if not output.as_json:
+        refuse("without --json", references=references)
     loaded, user = filtering.load(flags)
     if k is not None:
         loaded = replace(loaded, settings=looking_first_at_k(loaded.settings))
@@ -100,7 +98,7 @@ def query(
     with place.open("query") as bench:
         result = access.ask(text, loaded.settings, access.backends(bench, place.collection), user)
         answered = access.answer_of(result, bench) if answer else None
-    if as_json:
+    if output.as_json:
         document = report.document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
@@ -239,18 +237,6 @@ def answer_text(answer: Answer, context: Context) -> str:
 
 def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
     """The value that `query --json --answer` adds under ``answer``."""
-    return {
-        "text": answer.text,
-        "citations": [context.chunks[number - 1].id for number in answer.citations],
-        "unknown_citations": answer.unknown_citations,
-        "model": answer.model,
-        "extractive": answer.extractive,
-        "doubt": answer.doubt,
-        "prompt": answer.prompt,
-        **asdict(answer.usage),
-        "cost": answer.cost,
-        "currency": answer.currency,
-        "error": answer.error,
-        "ms": round(answer.ms, 3),
-        "cached": answer.cached,
-    }
+    citations = [context.chunks[number - 1].id for number in answer.citations]
+    document: dict[str, Any] = output.plain(answer)
+    return document | {"citations": citations, "ms": round(answer.ms, 3)}

@@ -12,13 +12,12 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, Place
+from ragfilter.cli.options import MAX_NUMBER, DataDir, Place
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
-    from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
 
 runs = make_group(
@@ -36,39 +35,39 @@ OtherId = Annotated[
 ]
 
 
-@command(runs, "list")
+@command(runs, "list", json=True)
 def list_(
     collection: Annotated[
         str | None, typer.Option("--collection", "-c", help="List only this collection's runs.")
     ] = None,
     data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """List the saved runs, newest first."""
+    from ragfilter.evaluate.runs import settings_name
+
     with access.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
-    if as_json:
-        output.emit([head(run) for run in saved])
+    if output.as_json:
+        output.emit(saved)
     elif not saved:
         where = f" of {collection}" if collection else ""
         output.emit(f"There are no runs{where} yet. `ragfilter eval --save NAME` makes one.\n")
     else:
         rows = [
             (str(run.id), run.name, f"{run.at.astimezone():%Y-%m-%d %H:%M}", run.plan.collection,
-             run.plan.query_set, _settings(run), f"{run.done} of {run.plan.queries}")
+             run.plan.query_set, settings_name(run), f"{run.done} of {run.plan.queries}")
             for run in saved
         ]  # fmt: skip
         names = ("run", "name", "date", "collection", "queries", "settings", "done")
         output.emit(table(names, rows))
 
 
-@command(runs, "import")
+@command(runs, "import", json=True)
 def import_(
     place: Place,
     traces: Annotated[Path, typer.Argument(help="JSON lines: OTLP, or spans from Phoenix.")],
     name: Annotated[str, "Name of the query set; by default that of the file."] = "",
     replace: Annotated[bool, "Replace a set of this name."] = False,
-    as_json: Json = False,
 ) -> None:
     """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
     under other settings."""
@@ -95,10 +94,10 @@ def import_(
         output.warn(f"{counted(total - known, 'hit')} not in the collection, by id or text.")
     counts = f"{counted(len(found), 'query')}, {counted(known, 'recorded hit')}"
     text = f"{place.collection}: query set {document['set']} with {counts}\n"
-    output.show(document, text, as_json=as_json)
+    output.show(document, text)
 
 
-@command(runs)
+@command(runs, json=True)
 def show(
     run: RunId,
     against: Annotated[
@@ -111,7 +110,6 @@ def show(
         ),
     ] = None,
     data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """Show the table of a run, or its comparison with another run."""
     from ragfilter.evaluate.runs import compare, load
@@ -123,7 +121,7 @@ def show(
             document, text = _compared(compare(other, measured, bench))
         else:
             document, text = shown(measured, bench)
-    output.emit(document if as_json else text)
+    output.show(document, text)
 
 
 @command(runs)
@@ -134,35 +132,12 @@ def remove(run: RunId, data_dir: DataDir = None) -> None:
     output.emit(f"Run {run} is removed.\n")
 
 
-def head(run: Run) -> dict[str, Any]:
-    """A run without its figures, as plain values."""
-    from ragfilter.evaluate.query_sets import untitled
-
-    plan = run.plan
-    return {
-        "run": run.id,
-        "name": run.name,
-        "at": run.at.isoformat(timespec="seconds"),
-        "who": run.who,
-        "collection": plan.collection,
-        "collection_version": plan.collection_version,
-        "labels_version": plan.labels_version,
-        "model": plan.model,
-        "space": plan.space,
-        "query_set": plan.query_set,
-        "with_llm": untitled(plan.query_set)[2],
-        "profile": plan.profile,
-        "settings": dict(plan.changes),
-        "queries": plan.queries,
-        "done": run.done,
-    }
-
-
 def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
     from ragfilter.cli import results
     from ragfilter.evaluate import wording
-    from ragfilter.evaluate.runs import changed_since
+    from ragfilter.evaluate.query_sets import untitled
+    from ragfilter.evaluate.runs import changed_since, settings_name
     from ragfilter.evaluate.variants import unmeasured
 
     run, rows = measured.run, measured.rows
@@ -171,15 +146,17 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
         *changed_since(run.plan, bench),
         *wording.about_records(measured.records, measured.variants),
     ]
-    document = head(run) | {
-        "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": gain.ends},
-        "rows": results.rows_document(rows, bench.prices),
-        "per_query": results.questions_document(queries),
+    document = {
+        "run": run,
+        "with_llm": untitled(run.plan.query_set)[2],
+        "gain_over_fixed_k": gain,
+        "rows": results.documents(rows),
+        "per_query": results.documents(queries),
         "notes": [*filter(None, [measured.in_sample]), *notes],
     }
     text = (
         f"run {run.id}{run.name and f', {run.name}'}: {run.plan.collection}, "
-        f"{run.plan.query_set}, {_settings(run)}, {run.done} of "
+        f"{run.plan.query_set}, {settings_name(run)}, {run.done} of "
         f"{counted(run.plan.queries, 'query')}\n"
     )
     sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
@@ -196,16 +173,10 @@ def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:
     from ragfilter.cli import results
 
     a, b = compared.runs
-    heads = {
-        "a": head(a) | {name: compared.mean(name, "a") for name in ("f1", "f1_most")},
-        "b": head(b) | {name: compared.mean(name, "b") for name in ("f1", "f1_most")},
-    }
+    document = {
+        "a": a, "b": b, "paired": compared.paired, "changes": results.documents(compared.sides),
+        "notes": compared.notes,
+    }  # fmt: skip
     pairs = compared.paired, compared.sides
     text = results.paired_text(*pairs, f"run {a.id} (A)", f"run {b.id} (B)")
-    text += "".join(f"{note}\n" for note in compared.notes)
-    return heads | results.paired_document(*pairs) | {"notes": compared.notes}, text
-
-
-def _settings(run: Run) -> str:
-    changed = len(run.plan.changes)
-    return run.plan.profile + (f" with {counted(changed, 'change')}" if changed else "")
+    return document, text + "".join(f"{note}\n" for note in compared.notes)

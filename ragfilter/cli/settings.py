@@ -1,4 +1,4 @@
-"""`ragfilter settings` and `profiles`: the reference of settings, generated from their fields."""
+"""`ragfilter settings`: the reference of settings, generated from their fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pydantic import SecretStr
 
 from ragfilter.cli import output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json
 from ragfilter.settings.config import SEED_VARIABLES, variable
 from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.field import FieldInfo
@@ -23,14 +22,6 @@ INTRODUCTION = """\
 Later sources override earlier ones: defaults, profile, settings file (`--config`, TOML with one
 `[section]` per layer), environment, flags (`--set section.name=value`). An invalid value is refused
 with its name, the allowed values and its origin. `ragfilter settings` generates this page."""
-
-
-@command()
-def profiles(as_json: Json = False) -> None:
-    """List the profiles and what each sets."""
-    names = [(profile.name, profile.help) for profile in PROFILES.values()]
-    document = [{"name": p.name, "help": p.help, "values": p.values} for p in PROFILES.values()]
-    output.show(document, output.table(("profile", ""), names), as_json=as_json)
 
 
 @command()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragfilter.indexing.overview import Facts
 
 group = typer.Typer(
-    help="List, export, rename and delete the collections of the workspace.",
+    help="List, export and delete the collections of the workspace.",
     invoke_without_command=True,
     **LOOK,
 )
@@ -34,10 +34,11 @@ Name = Annotated[str, text_argument(help="Name of the collection.")]
 def collections(
     context: typer.Context, data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0
 ) -> None:
-    """List, export, rename and delete the collections of the workspace."""
+    """List, export and delete the collections of the workspace."""
     if context.invoked_subcommand is not None:
         return
     start_logging(verbose)
+    output.as_json = as_json
     from ragfilter.indexing.overview import overview
 
     with access.open_for(data_dir, "collections") as bench:
@@ -47,7 +48,7 @@ def collections(
     document = [{name: getattr(each.info, name) for name in names} for each in facts]
     if facts or as_json:
         heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
-        output.show(document, output.table(heads, map(_row, facts)), as_json=as_json)
+        output.show(document, output.table(heads, map(_row, facts)))
     elif copies:
         rebuild = output.COMMANDS["rebuild"]
         output.tell(f"No collection is left, but copies of {copies}. {rebuild}")
@@ -130,22 +131,6 @@ def close(name: Name, data_dir: DataDir = None) -> None:
 
 
 @command(group)
-def rename(
-    name: Name,
-    new: Annotated[str, "New name of the collection."],
-    data_dir: DataDir = None,
-) -> None:
-    """Rename a collection, with its rule edits and labels."""
-    from ragfilter.stores import manage
-
-    with access.open_for(data_dir, "collections") as bench:
-        # Reports the existing collections if there is none of this name.
-        bench.collection(name)
-        manage.rename(bench.workspace, name, new)
-    output.emit(f"{name} is now {new}\n")
-
-
-@command(group)
 def delete(
     name: Name,
     yes: Annotated[str, "Repeat the collection name to confirm."] = "",
@@ -165,11 +150,10 @@ def delete(
     output.emit(f"{name} is deleted\n")
 
 
-@command(workspace)
+@command(workspace, json=True)
 def copy(
     source: Annotated[str, "The workspace to copy: a folder, or postgresql://…"],
     target: Annotated[str, "Where to: an empty or missing folder, or an empty database."],
-    as_json: Json = False,
 ) -> None:
     """Copy a whole workspace, such as a folder into PostgreSQL. Interrupted, it goes on when run
     again. At the end, counts and checksums of both are compared.
@@ -189,14 +173,13 @@ def copy(
         f"(sha256 {each.checksum[:12]})\n"
         for each in done
     )
-    output.show([asdict(each) for each in done], "".join(lines), as_json=as_json)
+    output.show([asdict(each) for each in done], "".join(lines))
 
 
-@command()
+@command(json=True)
 def cache(
     clear: Annotated[bool, "Delete all cached answers."] = False,
     data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """Show the size of the LLM answer cache. Works while the app is running."""
     from ragfilter.stores.cache import FILE, MB, TextCache
@@ -220,5 +203,4 @@ def cache(
     output.show(
         {"path": path, "entries": entries, "bytes": size, "limit_mb": limit_mb},
         f"{path}: {state}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n",
-        as_json=as_json,
     )

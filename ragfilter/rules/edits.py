@@ -7,22 +7,20 @@ if every rule had reached the store, and otherwise rolls back those that had.
 
 If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
 per chunk, and the owner of this entry compares the stored rule with the expected one before
-writing. This holds between threads, and between processes that share a journal. A large change
-takes minutes; the times of its edits are renewed meanwhile, so that other processes leave it alone.
+writing. This holds between threads, and between processes that share a journal.
 Where rules and journal are in one database, a change is one transaction (`store.transaction`).
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Container, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
 
-from ragfilter.errors import Action, ConflictError, InputError, StoreError
+from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
@@ -30,9 +28,8 @@ from ragfilter.rules.rule import stored_form
 log = logging.getLogger(__name__)
 
 # A pending edit this old belongs to no running call, because every store call has a shorter
-# deadline, and the times of edits under way are renewed.
-STALE_S = 120.0
-RENEW_S = STALE_S / 4
+# deadline, and a change of very many rules takes minutes.
+STALE_S = 600.0
 SHOWN = 3
 NOTHING_SAVED = "Nothing was saved."
 UNDECIDED = "The whole change is finished or rolled back at the next start."
@@ -82,7 +79,6 @@ def turn(
     chunk_id: str | None = None,
     expected: str | EllipsisType | None = ...,
     among: Container[str] | None = None,
-    rest: bool = False,
 ) -> tuple[Edit, ...]:
     """Undo or redo what `plan_turn` says, restoring the exact texts.
 
@@ -90,9 +86,7 @@ def turn(
     and ConflictError as `plan_turn` does, ConflictError if the rule is not what the user saw, and
     StoreError.
     """
-    entries = plan_turn(
-        kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among, rest=rest
-    )
+    entries = plan_turn(kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among)
     if expected is not ... and entries[0].before != (expected or None):
         raise _changed_by_another(entries[0].chunk_id)
     return _write(store, journal, entries, who=who, kind=kind)
@@ -106,14 +100,13 @@ def plan_turn(
     edit_id: int | None = None,
     chunk_id: str | None = None,
     among: Container[str] | None = None,
-    rest: bool = False,
 ) -> tuple[Entry, ...]:
     """What undoing or redoing would change, rule by rule.
 
     Undo takes back the last change of the collection, the last edit of one chunk, or any edit of
     the history with those made together with it; redo brings back what was undone last, unless
     another edit was saved since. With `among`, only edits of these chunks, as if the others did not
-    exist. With `rest`, without the chunks that have changed since or are gone.
+    exist. Chunks that are gone are left out.
 
     Raises InputError if there is nothing to undo or redo, or no such edit, and ConflictError naming
     the chunks that have changed since.
@@ -127,30 +120,15 @@ def plan_turn(
         if chunk_id is not None or last.batch is None:
             return (turned(kind, last),)
         edit_id = last.id
-    state: State = "done" if kind == "undo" else "undone"
-    edits = _edits_in(store, journal, edit_id, among, state)
-    entries = tuple(turned(kind, edit) for edit in edits)
+    edits = _edits_in(store, journal, edit_id, among, "done" if kind == "undo" else "undone")
     # The same text may be back. Without the edits in between, their undo would fail for ever.
     later = journal.changed_since(edits[0])
-    if not rest:
-        changed = [entry.chunk_id for entry in entries if entry.chunk_id in later]
-        if changed:
-            raise _changed_since(changed, "rest")
-        _check(store, entries, action="rest")
-        return entries
-    present = store.rules([entry.chunk_id for entry in entries])
-    entries = tuple(
-        entry
-        for entry in entries
-        if entry.chunk_id not in later
-        and entry.chunk_id in present
-        and (present[entry.chunk_id] or None) == entry.before
-    )
-    if not entries:
-        raise ConflictError(
-            "All rules of this change were changed since. Nothing was written.",
-            remedy="Undo the later changes first.",
-        )
+    changed = [edit.chunk_id for edit in edits if edit.chunk_id in later]
+    if changed:
+        raise _changed_since(changed)
+    there = store.rules([edit.chunk_id for edit in edits])
+    entries = tuple(turned(kind, edit) for edit in edits if edit.chunk_id in there or not there)
+    _check(store, entries)
     return entries
 
 
@@ -200,39 +178,38 @@ def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
 def _write(
     store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
-    """Write the `entries` that change something, all or none."""
-    together = getattr(store, "transaction", None)
-    if together is not None:
-        return _write_together(together, store, journal, entries, who=who, kind=kind)
+    """Write the `entries` that change something, all or none: in one transaction where rules and
+    journal are in one database."""
+    transaction = getattr(store, "transaction", None)
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()
-    action: Action = "" if kind == "edit" else "rest"
     try:
-        chunk_id = entries[0].chunk_id if len(entries) == 1 else None
-        recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-        _check(store, entries, action=action)
-        entries = [entry for entry in entries if entry.before != entry.after]
-        if not entries:
-            return ()
-        batch = uuid4().hex if len(entries) > 1 else None
-        begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
-        with _renewed(journal, begun[0]):
+        if transaction is None:
+            chunk_id = entries[0].chunk_id if len(entries) == 1 else None
+            recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
+        with nullcontext() if transaction is None else transaction():
+            _check(store, entries)
+            entries = [entry for entry in entries if entry.before != entry.after]
+            if not entries:
+                return ()
+            batch = uuid4().hex if len(entries) > 1 else None
+            begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
             try:
                 # Check again, now that nobody else can write.
-                _check(store, entries, action=action)
+                _check(store, entries)
                 store.set_rules({entry.chunk_id: entry.after for entry in entries})
             except ConflictError:
                 journal.roll_back(begun[0])
                 raise
             except StoreError as error:
-                settled = _settle(store, journal, begun[0])
+                settled = () if transaction else _settle(store, journal, begun[0])
                 if not settled or settled[0].state != "done":
                     raise
                 log.warning("the store reported a failure but holds the edit: %s", error)
                 return settled
             finished = journal.finish(begun[0])
     except StoreError as error:
-        undecided = begun and not settled
+        undecided = begun and not settled and transaction is None
         journal.let_go.update(edit.id for edit in (begun if undecided else ()))
         outcome = UNDECIDED if undecided else NOTHING_SAVED
         raise type(error)(
@@ -245,56 +222,6 @@ def _write(
             remedy="Look at the rules as they are now and repeat your change.",
         )
     return finished
-
-
-def _write_together(
-    transaction: Callable[[], AbstractContextManager[None]],
-    store: RuleStore,
-    journal: Journal,
-    entries: Sequence[Entry],
-    *,
-    who: str,
-    kind: Kind,
-) -> tuple[Edit, ...]:
-    """The same where rules and journal are in one database: in one transaction."""
-    action: Action = "" if kind == "edit" else "rest"
-    try:
-        with transaction():
-            _check(store, entries, action=action)
-            entries = [entry for entry in entries if entry.before != entry.after]
-            if not entries:
-                return ()
-            batch = uuid4().hex if len(entries) > 1 else None
-            begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
-            # Check again: who edits the same chunk now waits for the entry.
-            _check(store, entries, action=action)
-            store.set_rules({entry.chunk_id: entry.after for entry in entries})
-            return journal.finish(begun[0])
-    except StoreError as error:
-        raise type(error)(
-            f"{error.message} {NOTHING_SAVED}", remedy=error.remedy, action=error.action
-        ) from error
-
-
-@contextmanager
-def _renewed(journal: Journal, edit: Edit) -> Iterator[None]:
-    """Renew the times of an edit and those made together with it until the block ends."""
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(RENEW_S):
-            try:
-                journal.touch(edit)
-            except StoreError as error:
-                log.warning("the time of a change under way was not renewed: %s", error)
-
-    thread = threading.Thread(target=renew, name="ragfilter-edit", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _edits_in(
@@ -319,7 +246,7 @@ def _edits_in(
     return in_state
 
 
-def _check(store: RuleStore, entries: Sequence[Entry], *, action: Action) -> None:
+def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
     """Raise ConflictError unless the store holds what the entries expect."""
     expected = {entry.chunk_id: entry.before for entry in entries}
     present = {i: rule or None for i, rule in store.rules(list(expected)).items()}
@@ -329,13 +256,12 @@ def _check(store: RuleStore, entries: Sequence[Entry], *, action: Action) -> Non
             f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the collection. "
             "Nothing was written.",
             remedy="Leave it out." if len(gone) == 1 else "Leave them out.",
-            action=action,
         )
     changed = [i for i in expected if present[i] != expected[i]]
     if changed and len(expected) == 1:
         raise _changed_by_another(changed[0])
     if changed:
-        raise _changed_since(changed, action)
+        raise _changed_since(changed)
 
 
 def _changed_by_another(chunk_id: str) -> ConflictError:
@@ -345,11 +271,10 @@ def _changed_by_another(chunk_id: str) -> ConflictError:
     )
 
 
-def _changed_since(ids: Sequence[str], action: Action) -> ConflictError:
+def _changed_since(ids: Sequence[str]) -> ConflictError:
     return ConflictError(
         f"The rules of {_named(ids)} were changed since. Nothing was written.",
         remedy="Look at them as they are now, and undo the later change first or leave them out.",
-        action=action,
     )
 
 

@@ -6,8 +6,7 @@ suggest --out`) and the records that `index` reads have the same form. An import
 `query_must` and failed drafts; ``"query_must": null`` removes the chunk's rule. Drafts with remarks
 are held back unless they are accepted, since nobody may have seen them; a later line for the same
 chunk replaces them. Any other second line with a different rule is refused, since a bad merge
-leaves both. With `prune`, the rules of chunks that no line names are removed, so that the
-collection has exactly the rules of the file.
+leaves both.
 
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; an invalid rule is
 written as a JSON string. A spreadsheet does not distinguish an empty cell from a missing one, so a
@@ -54,7 +53,7 @@ REMARKS_KEY = "remarks"
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """A rule to store: canonical text, None to remove the rule. `before` is what is stored now.
-    `doubts` are the remarks of its draft. `line` is 0 for a pruned rule."""
+    `doubts` are the remarks of its draft."""
 
     line: int
     chunk_id: str
@@ -95,11 +94,6 @@ class ImportPlan:
     unchanged: int
     skipped: int
 
-    @property
-    def pruned(self) -> int:
-        """How many changes remove a rule that is not in the file."""
-        return sum(not change.line for change in self.changes)
-
 
 def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
     """One line of JSON for every chunk that has a rule; an invalid rule stays a string."""
@@ -112,19 +106,14 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 def csv_text(chunks: Iterable[Chunk]) -> str:
     """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8. A
     title that would run as a formula gets a leading apostrophe, since it is not read back."""
-    rows = (
-        (c.id, harmless(c.title), json.dumps(rule.value, ensure_ascii=False, separators=(",", ":")))
-        for c in chunks
-        if (rule := read_rule(c.rule))
-    )
-    return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
-
-
-def _csv_line(cells: Iterable[str]) -> str:
     buffer = io.StringIO(newline="")
-    # Older versions of Python quote a line end only if its characters end rows.
-    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
-    return buffer.getvalue().removesuffix("\r\n") + "\n"
+    writer = csv.writer(buffer)
+    writer.writerow(("id", "title", RULE_KEY))
+    for c in chunks:
+        if rule := read_rule(c.rule):
+            text = json.dumps(rule.value, ensure_ascii=False, separators=(",", ":"))
+            writer.writerow((c.id, harmless(c.title), text))
+    return f"\ufeff{buffer.getvalue()}"
 
 
 def is_csv(path: Path | None) -> bool:
@@ -136,83 +125,55 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
     """The chunks of the file at `path` by id, with only their titles and rules, and the lines that
     are not chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read
     at all."""
-    chunks: dict[str, tuple[int, Chunk]] = {}
-    gives_way: dict[str, bool] = {}
+    latest, refusals, _ = _latest(path)
+    chunks = {}
+    for chunk_id, (_, fields) in latest.items():
+        value = fields[RULE_KEY]
+        rule = value if value is None or isinstance(value, str) else json.dumps(value)
+        chunks[chunk_id] = Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
+    return chunks, tuple(refusals)
+
+
+def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> ImportPlan:
+    """What importing the file at `path` would change of `stored` (chunk id to rule text). Without
+    `with_doubts`, drafts with doubts are held back. Writes nothing. Raises InputError if the file
+    cannot be read at all."""
+    latest, refusals, skipped = _latest(path)
+    changes: list[FileChange] = []
+    for chunk_id, (number, fields) in latest.items():
+        change = _change(number, chunk_id, fields, stored)
+        (refusals if isinstance(change, RefusedLine) else changes).append(change)  # type: ignore[arg-type]
+    new = [change for change in changes if change.before != change.after]
+    return ImportPlan(
+        changes=tuple(change for change in new if with_doubts or not change.doubts),
+        held=tuple(change for change in new if change.doubts and not with_doubts),
+        refusals=tuple(sorted(refusals, key=lambda refusal: refusal.line)),
+        unchanged=len(changes) - len(new),
+        skipped=skipped,
+    )
+
+
+def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[RefusedLine], int]:
+    """For each chunk the line that counts, with its number; the lines that cannot be used; and how
+    many say nothing of a rule. A draft with remarks gives way to a later line."""
+    latest: dict[str, tuple[int, dict[str, Any]]] = {}
     refusals: list[RefusedLine] = []
+    skipped = 0
     for record in _records(path):
         if isinstance(record, RefusedLine):
             refusals.append(record)
             continue
         number, chunk_id, fields = record
-        skipped = _is_skipped(fields)
-        if skipped and chunk_id in chunks:
-            continue
-        value = fields.get(RULE_KEY)
-        rule = value if value is None or isinstance(value, str) else json.dumps(value)
-        if gives_way.get(chunk_id, True):
-            chunks[chunk_id] = (
-                number,
-                Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule),
-            )
-            gives_way[chunk_id] = skipped or bool(fields.get(REMARKS_KEY))
-        elif chunks[chunk_id][1].rule != rule:
-            refusals.append(_second(number, chunk_id, chunks[chunk_id][0]))
-    return {chunk_id: chunk for chunk_id, (_, chunk) in chunks.items()}, tuple(refusals)
-
-
-def plan(
-    path: Path,
-    stored: dict[str, str | None],
-    *,
-    with_doubts: bool = False,
-    prune: bool = False,
-) -> ImportPlan:
-    """What importing the file at `path` would change of `stored` (chunk id to rule text).
-
-    Without `with_doubts`, drafts with doubts are held back. With `prune`, the rules of chunks that
-    no line names are removed. Writes nothing. Raises InputError if the file cannot be read at all
-    or, with `prune`, if a line does not say which chunk it is about.
-    """
-    wanted: dict[str, FileChange] = {}
-    refusals: list[RefusedLine] = []
-    named: set[str] = set()
-    skipped = 0
-    for record in _records(path):
-        named.add(record.chunk_id if isinstance(record, RefusedLine) else record[1])
-        change = record if isinstance(record, RefusedLine) else _change(*record, stored)
-        if change is None:
+        if _is_skipped(fields):
             skipped += 1
-        elif isinstance(change, RefusedLine):
-            refusals.append(change)
-        else:
-            first = wanted.get(change.chunk_id)
-            if first is None or first.doubts:
-                wanted[change.chunk_id] = change
-            elif first.after != change.after:
-                refusals.append(_second(change.line, change.chunk_id, first.line))
-    if prune:
-        if "" in named:
-            line = next(each.line for each in refusals if not each.chunk_id)
-            raise InputError(
-                f"Line {line} of {path} does not say which chunk it is about, so it is not "
-                "known which rules the file lacks.",
-                remedy="Correct the line, or import without removing rules.",
-            )
-        lacking = ((i, rule) for i, rule in stored.items() if rule and i not in named)
-        wanted |= {i: FileChange(0, i, rule, None) for i, rule in lacking}
-    changes = wanted.values()
-    new = [change for change in changes if change.before != change.after]
-    return ImportPlan(
-        changes=tuple(change for change in new if with_doubts or not change.doubts),
-        held=tuple(change for change in new if change.doubts and not with_doubts),
-        refusals=tuple(refusals),
-        unchanged=sum(change.before == change.after for change in changes),
-        skipped=skipped,
-    )
-
-
-def _second(line: int, chunk_id: str, first: int) -> RefusedLine:
-    return RefusedLine(line, chunk_id, f"line {first} has another rule for this chunk")
+            continue
+        first, known = latest.get(chunk_id, (number, fields))
+        if known is fields or known.get(REMARKS_KEY):
+            latest[chunk_id] = number, fields
+        elif known[RULE_KEY] != fields[RULE_KEY]:
+            error = f"line {first} has another rule for this chunk"
+            refusals.append(RefusedLine(number, chunk_id, error))
+    return latest, refusals, skipped
 
 
 def _is_skipped(record: dict[str, Any]) -> bool:
@@ -221,9 +182,7 @@ def _is_skipped(record: dict[str, Any]) -> bool:
 
 def _change(
     number: int, chunk_id: str, record: dict[str, Any], stored: dict[str, str | None]
-) -> FileChange | RefusedLine | None:
-    if _is_skipped(record):
-        return None
+) -> FileChange | RefusedLine:
     if chunk_id not in stored:
         return RefusedLine(number, chunk_id, "the collection has no such chunk")
     value = record[RULE_KEY]

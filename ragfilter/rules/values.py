@@ -14,23 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from itertools import islice
 from typing import TypeGuard
 
 from ragfilter.text.normalise import normalise
-
-_F = (
-    "calf", "dwarf", "elf", "half", "knife", "leaf", "loaf",
-    "scarf", "self", "shelf", "thief", "wharf", "wife", "wolf",
-)  # fmt: skip
-_VES = {name.removesuffix("e").removesuffix("f") + "ves": name for name in _F}
-_PLURALS = {
-    **_VES, "taxes": "tax", "axes": "axe", "men": "man",
-    "sses": "ss", "xes": "x", "ches": "ch", "shes": "sh",
-}  # fmt: skip
-_REGULAR = ("human", "german", "roman", "shaman", "talisman")
-_NO_PLURAL = ("ss", "us", "is", "specimen", "regimen", "abdomen")
+from ragfilter.text.words import plural_of, singular_of
 
 
 def forms(name: str) -> tuple[str, ...]:
@@ -45,28 +34,6 @@ def forms(name: str) -> tuple[str, ...]:
 def without_hyphens(*names: str) -> tuple[str, ...]:
     """The names, and each of them without its hyphens."""
     return tuple(dict.fromkeys((*names, *(name.replace("-", " ") for name in names))))
-
-
-def singular_of(name: str) -> str:
-    """The regular singular of a name; a name that is not a plural is returned unchanged."""
-    if name.endswith(_NO_PLURAL) or len(name) < 3:
-        return name
-    for plural, single in _PLURALS.items():
-        if name.endswith(plural):
-            return name.removesuffix(plural) + single
-    if name.endswith("ies") and len(name) > 4:
-        return name.removesuffix("ies") + "y"
-    return name.removesuffix("s")
-
-
-def plural_of(name: str) -> str:
-    """The regular plural of a name."""
-    if name.endswith("y") and name[-2:-1] not in "aeiou":
-        return f"{name[:-1]}ies"
-    for plural, single in _PLURALS.items():
-        if name.endswith(single) and not name.endswith(_REGULAR):
-            return name.removesuffix(single) + plural
-    return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
 NUMBERS = (
@@ -470,16 +437,10 @@ def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
     if not words:
         return ()
     full, short = " ".join(words), acronym(words)
+    others = [o for o in seen if o != full and _begins_alike(words, o.split())]
     least = NEAR if len(words) > 1 else NEAR_WORD
-    near = [
-        other
-        for other in seen
-        if other != full
-        and _begins_alike(words, other.split())
-        and SequenceMatcher(None, full, other, autojunk=False).ratio() >= least
-    ]
-    usual = (short,) if short and seen[short] else ()
-    return (full, *sorted(near), *usual)
+    near = get_close_matches(full, others, n=max(1, len(others)), cutoff=least)
+    return (full, *sorted(near), *((short,) if short and seen[short] else ()))
 
 
 def _begins_alike(words: Words, others: Sequence[str]) -> bool:

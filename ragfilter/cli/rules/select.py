@@ -19,12 +19,18 @@ import typer
 
 from ragfilter.cli.access import backends
 from ragfilter.cli.app import make_group
-from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import DryRun, Filtering, Place, Viewing, text_argument, text_option
+from ragfilter.cli.options import (
+    DryRun,
+    Filtering,
+    Place,
+    QueryOptions,
+    text_argument,
+    text_option,
+)
 from ragfilter.cli.output import progress, tell, warn
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure
-from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
+from ragfilter.evaluate.effect import Effect, LabelledQuestions, make_labelled
 from ragfilter.model import Chunk, User
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
 from ragfilter.text.numbers import counted
@@ -142,13 +148,6 @@ def select(
     return Selection(tuple(chunks.values()), store.incomplete)
 
 
-def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) -> Selection:
-    """The selected chunks that have a rule."""
-    user = viewing.viewer
-    with place.open("rules") as bench:
-        return select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
-
-
 Rules = Mapping[str, str | None]
 """Rule texts by chunk id, None for no rule."""
 
@@ -256,7 +255,7 @@ def change_text(before: Rules, after: Rules) -> str:
 
 def effect_document(effect: Effect | None) -> dict[str, Any]:
     """The key `effect`, if one was measured."""
-    return {} if effect is None else {"effect": document(effect)}
+    return {} if effect is None else {"effect": effect}
 
 
 def effect_text(effect: Effect | None) -> str:

@@ -13,7 +13,7 @@ import contextlib
 import json
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,8 +23,7 @@ import typer
 from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.options import Filtering, Place, QueryOptions
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import (
     Selection,
@@ -38,7 +37,7 @@ from ragfilter.cli.rules.select import (
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
 from ragfilter.evaluate.effect import Evidence, LabelledQuestions
-from ragfilter.evaluate.rule_matrix import RuleRow, row_document
+from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
 from ragfilter.rules.drafting import Draft
@@ -51,7 +50,7 @@ SAMPLE = 40
 """Number of chunks from which the cost is estimated."""
 
 
-@command(rules)
+@command(rules, json=True)
 def suggest(
     place: Place,
     viewing: Filtering,
@@ -63,14 +62,13 @@ def suggest(
         int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
     ] = None,
     out: Annotated[Path | None, "Output file (JSONL); --llm appends to it."] = None,
-    as_json: Json = False,
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection.
 
     The drafts are measured on --queries or, by default, on all labelled queries of the workspace.
     """
     if families:
-        options.refuse_beside("--families", llm=llm)
+        options.refuse("beside --families", llm=llm)
         if out is not None and kind(out):
             raise InputError(f"{out} exists.", remedy="Name another file with --out.")
     elif not llm:
@@ -82,24 +80,18 @@ def suggest(
     lines, done = drafted_before(out, place.collection) if out and llm else ([], set[str]())
     # The workspace is released before the LLM is called, so that the app can be used meanwhile.
     with place.open("rules") as bench:
-        if llm:
-            _check_llm(bench)
+        if llm and bench.chat is None:
+            raise SettingsError(
+                "No LLM endpoint is configured.",
+                remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL.",
+            )
         selected = select(bench, place.collection, where, user=user, limit=limit)
         waiting = [chunk for chunk in selected.chunks if chunk.id not in done]
         known = gather_labelled(queries, bench, place, viewing) if waiting else None
         if families:
-            _propose(place, bench, selected, known, out, as_json=as_json)
+            _propose(place, bench, selected, known, out)
     if not families:
-        _draft(place, bench, selected, waiting, known, out, lines, as_json=as_json)
-
-
-def _check_llm(bench: Workbench) -> None:
-    if bench.chat is None:
-        raise SettingsError(
-            "No LLM endpoint is configured.",
-            remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
-            "starts a tiny one.",
-        )
+        _draft(place, bench, selected, waiting, known, out, lines)
 
 
 def _draft(
@@ -110,8 +102,6 @@ def _draft(
     known: LabelledQuestions | None,
     out: Path | None,
     lines: list[str],
-    *,
-    as_json: bool,
 ) -> None:
     """Print the LLM's drafts for the `waiting` chunks one after the other, or write them to `out`
     after the `lines` that it has."""
@@ -133,10 +123,10 @@ def _draft(
 
     def report() -> None:
         totals = drafting.total(drafts, perf_counter() - started, prices)
-        if as_json:
+        if output.as_json:
             document = place.head(selected.incomplete)
             document |= {"selected": len(selected.chunks), "before": before}
-            output.emit(document | totals_document(totals) | {"drafts": records})
+            output.emit(document | {"totals": totals, "drafts": records})
             return
         output.emit(totals_text(totals, before=before))
         if out and (totals.drafted or before):
@@ -159,14 +149,14 @@ def _draft(
             records.append(record(draft, chunk, place.collection, row))
             text = _draft_text(draft, chunk, f"{len(drafts)}/{len(waiting)}", row)
             if out:
-                lines.append(json.dumps(records[-1], ensure_ascii=False))
+                lines.append(_line(records[-1]))
                 try:
                     _write_lines(out, lines)
                 except InputError:
                     # The document of --json contains it; otherwise it would be lost.
-                    output.emit("" if as_json else text)
+                    output.emit("" if output.as_json else text)
                     raise
-            if not as_json and (not out or draft.rule is None):
+            if not output.as_json and (not out or draft.rule is None):
                 output.emit(text)
             show(len(drafts), len(waiting))
 
@@ -195,8 +185,6 @@ def _propose(
     selected: Selection,
     known: LabelledQuestions | None,
     out: Path | None,
-    *,
-    as_json: bool,
 ) -> None:
     """Print the proposals for families, or write them to `out`. Raises InputError."""
     from ragfilter.stores.labels import ASKED
@@ -211,7 +199,7 @@ def _propose(
         records.append({
             "id": each.chunk.id, "title": each.chunk.title, "query_must": json.loads(each.rule),
             "family": each.family, "names": list(each.names), "value": each.value,
-            "matrix": row and row_document(row),
+            "matrix": row,
             "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, evidence)],
         })  # fmt: skip
     families = []
@@ -230,12 +218,12 @@ def _propose(
         f"with doubts: {doubtful}"
     )
     if out is not None:
-        _write_lines(out, (json.dumps(each, ensure_ascii=False) for each in records))
+        _write_lines(out, map(_line, records))
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
     document = place.head(selected.incomplete) | {"families": families, "proposals": records}
     document |= effect_document(evidence.effect)
     text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
-    output.show(document, text, as_json=as_json)
+    output.show(document, text)
 
 
 def _row_text(row: RuleRow) -> str:
@@ -253,6 +241,10 @@ def _row_text(row: RuleRow) -> str:
     return ", ".join(figures)
 
 
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, default=output.plain)
+
+
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     write_text(path, "".join(f"{line}\n" for line in lines), remedy=OTHER_OUT)
 
@@ -260,17 +252,28 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
     """One line of the output file; `ragfilter rules import` reads it."""
     head = {"collection": collection, "id": chunk.id, "title": chunk.title}
-    return head | dict(drafting.fields(draft)) | {"matrix": row and row_document(row)}
+    return head | dict(drafting.fields(draft)) | {"matrix": row}
 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
     """The lines of the output file at `path`, which need not exist, and the ids that have a rule
     there. Raises InputError: unusable, not a file of drafts, or for another collection."""
     lines = [*read_lines(path)] if path.exists() else []
-    ids = {_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)}
+    ids = set()
+    for number, line in enumerate(lines, start=1):
+        try:
+            data = json.loads(line)
+            chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"{path}: line {number} is not a draft.", remedy=OTHER_OUT) from None
+        if of != collection:
+            raise InputError(
+                f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT
+            )
+        ids |= set() if rule is None else {str(chunk_id)}
     # A file that cannot be written is reported before the LLM is called.
     _write_lines(path, lines)
-    return lines, {chunk_id for chunk_id in ids if chunk_id is not None}
+    return lines, ids
 
 
 def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> str:
@@ -295,25 +298,3 @@ def totals_text(totals: drafting.Totals, *, before: int) -> str:
         f"{totals.usage.prompt_tokens:,} prompt and {totals.usage.completion_tokens:,} answer "
         f"tokens{cost}, {totals.seconds:.1f} s. Nothing is saved to the collection.\n"
     )
-
-
-def totals_document(totals: drafting.Totals) -> dict[str, Any]:
-    """The same for `--json`."""
-    values: dict[str, Any] = asdict(totals) | {"seconds": round(totals.seconds, 3)}
-    usage: dict[str, Any] = values.pop("usage")
-    paid = {name: values.pop(name) for name in ("cost", "currency")}
-    return values | usage | ({} if paid["cost"] is None else paid)
-
-
-def _drafted(path: Path, number: int, line: str, collection: str) -> str | None:
-    """The id in one line of the output file, None if that draft has no rule."""
-    try:
-        data = json.loads(line)
-        chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{path}: line {number} is not a draft.", remedy=OTHER_OUT) from None
-    if of != collection:
-        raise InputError(
-            f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT
-        )
-    return None if rule is None else str(chunk_id)

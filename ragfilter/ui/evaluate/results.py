@@ -12,7 +12,7 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
-from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
+from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of
 from ragfilter.evaluate.variants import CURRENT, unmeasured
@@ -136,7 +136,7 @@ def _layers(measured: MeasuredRun) -> None:
     for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
                                 ("tokens", "Δtokens", 0)):  # fmt: skip
         intervals = [interval_of(row, name) for row in gains]
-        shown[label] = [wording.gain_short(each, digits) if each else "–" for each in intervals]
+        shown[label] = [wording.gain(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
         widths = {"measured": 120, "ΔF1": 156, "Δrecall": 156}
         st.dataframe(
@@ -209,8 +209,7 @@ def _distances(curves: Sequence[Curve]) -> None:
     """Draw the distances with a line across them, and what it would keep."""
     every = [distance for curve in curves for distance in curve.distances[:SHOWN_RANKS]]
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
-    best = best_distance(curves)
-    threshold = min(best.distance, high) if best else (low + high) / 2
+    threshold = (low + high) / 2
     if high > low:
         threshold = st.slider(
             "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
@@ -230,8 +229,6 @@ def _distances(curves: Sequence[Curve]) -> None:
         f"without a label were relevant), **{means['kept']:.1f}** chunks of the first "
         f"{DEEPEST}."
     )
-    if best is not None:
-        html.aside(wording.best_distance(best))
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:

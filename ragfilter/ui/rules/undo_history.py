@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError
+from ragfilter.errors import RagfilterError
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
@@ -43,7 +43,7 @@ def draw_turns(work: Desk) -> None:
             key=f"rules-{turn}",
             icon=f":material/{turn}:",
             on_click=_go,
-            args=(work, steps.get(turn, 0), turn, False),
+            args=(work, steps.get(turn, 0), turn),
             disabled=not possible,
             shortcut=keys,
             help=f"{turn.capitalize()} the last change of rules ({keys})."
@@ -163,41 +163,38 @@ def _step(work: Desk, edit_id: int | None) -> None:
     rule_effect.wait(work)
 
 
-def _turn(work: Desk, edit_id: int, turn: Turn, *, rest: bool = False) -> None:
-    """Draw the effect of undoing or redoing the step, and the button. If some of its rules were
-    changed since, the button leaves them out (`rest`)."""
+def _turn(work: Desk, edit_id: int, turn: Turn) -> None:
+    """Draw the effect of undoing or redoing the step, and the button."""
     bench = work.resources.bench
     try:
         entries = edits.plan_turn(
             turn, bench.collection(work.collection), bench.journal, edit_id=edit_id,
-            among=_among(work), rest=rest,
+            among=_among(work),
         )  # fmt: skip
     except RagfilterError as error:
         html.aside(f"{turn.capitalize()} is not possible: {error}")
-        if isinstance(error, ConflictError) and error.action == "rest" and not rest:
-            _turn(work, edit_id, turn, rest=True)
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(work, rules, f"history-{turn}-sure")
     st.button(
-        f"{turn.capitalize()} the others" if rest else f"{turn.capitalize()} this change",
+        f"{turn.capitalize()} this change",
         key=f"history-{turn}",
         icon=f":material/{turn}:",
         on_click=_go,
-        args=(work, edit_id, turn, rest),
+        args=(work, edit_id, turn),
         disabled=not sure,
-        help="Rules that were changed since stay as they are." if rest else "As one step.",
+        help="As one step.",
     )
 
 
-def _go(work: Desk, edit_id: int, turn: Turn, rest: bool) -> None:
-    """Undo or redo the step; with `rest`, without the rules changed since."""
+def _go(work: Desk, edit_id: int, turn: Turn) -> None:
+    """Undo or redo the step."""
     bench, done = work.resources.bench, DONE[turn]
     state.session().rules.last = ("", None)
     try:
         changed = edits.turn(
             turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, who=author(),
-            among=_among(work), rest=rest,
+            among=_among(work),
         )  # fmt: skip
     except RagfilterError as error:
         bulk_change.put_outcome(f"Not {done}: {error}", good=False)
