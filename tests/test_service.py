@@ -37,8 +37,7 @@ from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.app import Serving, make_app
 from ragfilter.service.desk import Work
-from ragfilter.service.gate import MAX_BYTES, Caller, hashed, read_tokens
-from ragfilter.service.problems import Refused
+from ragfilter.service.gate import MAX_BYTES, Caller, Refused, hashed, read_tokens
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
 

@@ -101,10 +101,11 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with access.open_for(data_dir, "index") as bench:
             from ragfilter.indexing.order import carry_out
-            from ragfilter.indexing.sentences import prepare
+            from ragfilter.indexing.sentences import Sentences, prepare
 
             report = carry_out(order, bench, progress.watch())
-            prepare(bench, partial(progress.show, "sentences embedded"))
+            for embedded in prepare(bench, Sentences(bench.workspace)):
+                progress.show("sentences embedded", *embedded)
             return report
     except WorkspaceLocked:
         done = _by_the_app(order, data_dir, progress)
