@@ -40,7 +40,7 @@ def index(
     collection: Annotated[
         str, text_option("--collection", "-c", help="Its name. Default: demo or adsapi.")
     ] = "",
-    reset: Annotated[bool, "Empty the collection first."] = False,
+    reset: Annotated[bool, "Empty the collection first. Labels and edited rules stay."] = False,
     rebuild: Annotated[
         bool, "Rebuild the collection from ragfilter's own copy, without SOURCE."
     ] = False,
