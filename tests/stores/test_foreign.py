@@ -70,7 +70,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path, snapshot: SnapshotAssertion) -> None:
     found = bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.load_embedder)
-    assert [each.good for each in found] == [True, True, True, True, False, True]
+    assert [each.good for each in found] == [True, True, True, True, True]
     assert found[0].said == snapshot
     result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
     assert result.kept[0].id == "a"
@@ -214,11 +214,11 @@ def test_two_of_one_name_are_refused(bench: Workbench, theirs: Path, tmp_path: P
     with pytest.raises(InputError, match="that ragfilter does not own"):
         carry_out(Order("notes", str(tmp_path / "a.txt")), bench)
     carry_out(Order("long", str(tmp_path / "a.txt")), bench)
-    with pytest.raises(InputError, match="already"):
+    with pytest.raises(InputError, match="another collection"):
         bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.load_embedder)
     # Nor does another folder's collection, or a renamed one, take the place of one that is open.
     shutil.copytree(theirs, tmp_path / "others")
-    with pytest.raises(InputError, match=rf"from {theirs} is open"):
+    with pytest.raises(InputError, match="another collection"):
         bench.stores.open("notes", Opening(str(tmp_path / "others"), BUNDLED), bench.load_embedder)
     with pytest.raises(InputError, match="'notes' already"):
         manage.rename(bench.workspace, "long", "notes")
@@ -244,7 +244,7 @@ def test_the_command_line_opens_and_closes_it(
     out = capsys.readouterr().out
     assert "notes is open" in out
     assert "works: 3 chunks" in out
-    assert "needs more: no chunk has a rule" in out
+    assert "works: texts are stored with the vectors" in out
     assert main(["query", "trolls", "-c", "notes", "-p", "adaptive-gap", *where]) == 0
     assert "Trolls" in capsys.readouterr().out
     assert main(["collections", "close", "note", *where]) == 2
