@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -23,11 +22,11 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide, differences
-from ragfilter.ui.kit import answer, empty, grid, problems, question_box, share, sidebar, stacks
+from ragfilter.ui.kit import answers, empty, problems, question_box, share, sidebar, stacks
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.stacks import Stack, StackRow
 from ragfilter.ui.look import html
-from ragfilter.ui.session import answers, link, questions, state, visit, widget
+from ragfilter.ui.session import link, questions, state, visit, widget
 from ragfilter.ui.session.visit import View, Visit
 
 ONE = "One question"
@@ -108,9 +107,8 @@ def _over(sets: Mapping[str, int], name: str) -> None:
 
 
 TITLE_WIDTH = 40
-KEPT_BY = {"a": "Only A", "both": "Both", "b": "Only B"}
-STEP, OPENED, ROW = "compare-step", "compare-opened", "compare-row"
-CHUNKS, ANSWERS, SETTINGS = "Every chunk", "Answers", "Settings"
+STEP, OPENED = "compare-step", "compare-opened"
+ANSWERS, SETTINGS = "Answers", "Settings"
 
 
 @problems.shown()
@@ -153,19 +151,17 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
     ):
         step = st.segmented_control(
-            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
+            "Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )
         names = sides[0].called, sides[1].called
         make = partial(share.report_of_two, view, (a, b), names, pair)
         share.report_button(make, share.report_name(view.asked.query), key="compare-report")
-    if step == CHUNKS:
-        _table(contrasted)
-    elif step == SETTINGS:
+    if step == SETTINGS:
         told = differences(sides[0].settings, sides[1].settings)
         html.aside("From A to B:" if told else "A and B have the same settings.")
         for layer, changes in told.items():
             html.aside(f"{layer}: {', '.join(changes)}")
-    elif step == ANSWERS or answer.is_awaited():
+    elif step == ANSWERS or answers.is_awaited():
         _answers(view, sides, pair)
 
 
@@ -211,36 +207,6 @@ def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stac
     return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
 
 
-@st.fragment
-def _table(contrasted: Sequence[Pairing]) -> None:
-    table = pd.DataFrame(
-        {
-            "kept by": [KEPT_BY[each.keeper] for each in contrasted],
-            "title": telling_titles([each.title for each in contrasted], TITLE_WIDTH),
-            "in A": [reason(each.a) for each in contrasted],
-            "in B": [reason(each.b) for each in contrasted],
-        }
-    )
-    text = st.column_config.TextColumn
-    row = grid.picked(
-        table,
-        (each.id for each in contrasted),
-        name="compare-rows",
-        columns={
-            "kept by": text(width=70),
-            "title": text(width=260),
-            "in A": text(width=330),
-            "in B": text(width=330),
-        },
-    )
-    chosen = None if row is None else contrasted[row].id
-    # A row stays selected when a chunk above is chosen.
-    if chosen is not None and chosen != st.session_state.get(ROW):
-        state.keep(chosen, OPENED)
-        state.keep(chosen, ROW)
-        st.rerun()
-
-
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
     """Draw the chunk that was chosen, and what both sides decide about it."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
@@ -264,15 +230,15 @@ def _answers(
     """Draw both answers with what they cite, and the votes on them."""
 
     def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
-        cited = answer.draw_words(view, side, other, reply)
+        cited = answers.draw_words(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
         html.aside(" · ".join(f"[{n}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        found = answer.both(view, pair, answer.title, show)
+        found = answers.both(view, pair, answers.title, show)
         if found is not None:
             voted = tuple(
-                answer.answered(each, reply, side.profile, side.settings)
+                answers.answered(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, found, sides, strict=True)
             )
-            answer.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+            answers.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")

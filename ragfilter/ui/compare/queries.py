@@ -18,9 +18,9 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import grid, share
-from ragfilter.ui.kit.runs import figures, measuring
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
@@ -168,12 +168,6 @@ def _changes(compared: ComparedRuns) -> None:
     if sides.empty:
         html.empty("No question changes.", "Choose another side.")
         return
-    with st.container(key="compare-gains"):
-        theme.draw_plot(
-            figures.gains(compared.changes, dark=theme.is_dark()),
-            key="compare-gains-chart",
-            alt="F1 gain or loss of every question, largest gain first",
-        )
     number = st.column_config.NumberColumn
     config = {
         "question": st.column_config.TextColumn(width=420),

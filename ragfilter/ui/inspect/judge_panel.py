@@ -25,9 +25,9 @@ from ragfilter.report.verdicts import Forecast, forecast, judge_prompt
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import answers, grid
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import answers, questions, state
+from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 

@@ -21,11 +21,11 @@ from ragfilter.report import trace_text, visible
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, judge_panel
-from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
+from ragfilter.ui.kit import answers, empty, help, problems, share, sidebar, stacks, summary
 from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import answers, link, questions, state, widget
+from ragfilter.ui.session import link, questions, state, widget
 from ragfilter.ui.session.resources import Resources, score_key
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
@@ -100,7 +100,7 @@ def finish(view: View, places: Places) -> None:
             html.unseen_heading("Answers")
             if not view.result.kept:
                 empty.nothing_kept(view.result)
-            answer.draw_both(view)
+            answers.draw_both(view)
         else:
             # Loaded when the evidence is opened.
             from ragfilter.ui.inspect import hit_table
@@ -275,14 +275,14 @@ def _draw_panel(view: View) -> DeltaGenerator:
                 # As the user may see it.
                 st.code(trace_text(view.mine), language=None, wrap_lines=False)
             case _:
-                answer.draw(view)
+                answers.draw(view)
     return panel
 
 
 @st.fragment
 def _prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
-    both = {side.label: side for side in answers.sides(result)}
+    both = {side.label: side for side in answers.answer_sides(result)}
     with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
         chosen = html.choice(
             "Context", both,

@@ -3,18 +3,16 @@ which the queue indexes like every other one, or a layer that drops less."""
 
 from __future__ import annotations
 
-import time
-
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import IndexJob, Queue, queue_of
+from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.layers.registry import layer
 from ragfilter.model import PoolResult
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
-from ragfilter.ui.session import jobs, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -31,7 +29,6 @@ DEMOS = {
     ),
 }
 """The demo collections: the label of the button, and what each is for."""
-LOOK_S = 0.3
 
 
 def draw(visit: Visit, error: RagfilterError | None) -> None:
@@ -39,9 +36,7 @@ def draw(visit: Visit, error: RagfilterError | None) -> None:
     if error is not None:
         problems.show(error)
     elif not visit.collections:
-        if _no_collection(visit.resources):
-            state.session().collections = None
-            st.rerun()
+        _no_collection(visit.resources)
     elif not visit.ready:
         _empty_collection(state.session().collection)
     else:
@@ -53,18 +48,13 @@ def draw(visit: Visit, error: RagfilterError | None) -> None:
         )
 
 
-def _no_collection(resources: Resources) -> bool:
-    """There is no collection. True once a demo has been built."""
+def _no_collection(resources: Resources) -> None:
     _place(
         "no-collection",
         "No collection yet",
         "ragfilter searches collections of text chunks. Two samples are included.",
     )
     queue = queue_of(resources.bench)
-    orders = [Order(name, name) for name in DEMOS]
-    building = (job for job in queue.jobs() if job.standing.open and job.order in orders)
-    if (job := next(building, None)) is not None:
-        return _built(job, queue)
     with st.container(key="demos", gap="small"):
         for name, (_, about) in DEMOS.items():
             with st.container(key=f"demo-{name}", gap="small"):
@@ -78,53 +68,17 @@ def _no_collection(resources: Resources) -> bool:
         label="Or add your own files",
         icon=":material/upload_file:",
     )
-    return False
 
 
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
-    """Draw the button that has the queue index a demo."""
-    st.button(
+    """Draw the button that has the queue index a demo, which Collections shows."""
+    if st.button(
         DEMOS[name][0], key=f"build-{name}", icon=":material/play_arrow:",
-        type="primary" if name == "demo" else "secondary",
-        on_click=_order, args=(name, queue), help=about,
-    )  # fmt: skip
-
-
-@state.tell_errors()
-def _order(name: str, queue: Queue) -> None:
-    queue.put(Order(name, name))
-
-
-def _built(job: IndexJob, queue: Queue) -> bool:
-    """Draw the progress until the job ends, and take it off the queue. Leaving the page ends only
-    the waiting. True unless it failed."""
-    st.button(
-        "Stop",
-        key="stop-build",
-        icon=":material/stop:",
-        on_click=state.tell_errors()(queue.stop),
-        args=(job.id,),
-        help="Stops after the current batch. Build again to continue from there.",
-    )
-    bar = st.progress(0.0, text="Waiting to be indexed …")
-    current: IndexJob | None = job
-    while (current := queue.job(job.id)) is not None and (at := current.standing).open:
-        if at.state == "running":
-            text = f"{at.share:.0%} of {at.phase}" if at.total else "Loading the embedding model …"
-            bar.progress(at.share, text=text)
-        with jobs.away():
-            time.sleep(LOOK_S)
-    bar.empty()
-    queue.remove(job.id)
-    if current is not None and current.standing.state == "failed":
-        try:
-            current.standing.result()
-        except RagfilterError as error:
-            problems.show(error)
-        return False
-    if current is None or current.standing.state == "done":
-        state.session().collection = job.order.collection
-    return True
+        type="primary" if name == "demo" else "secondary", help=about,
+    ):  # fmt: skip
+        with state.tell_errors():
+            queue.put(Order(name, name))
+        st.switch_page("pages/collections.py")
 
 
 def _empty_collection(name: str) -> None:

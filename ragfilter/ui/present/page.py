@@ -11,7 +11,7 @@ from ragfilter.report.summary import Story
 from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answer, empty, problems, question_box, share, stacks, summary, view_as
+from ragfilter.ui.kit import answers, empty, problems, question_box, share, stacks, summary, view_as
 from ragfilter.ui.kit.progress import unless
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, visit
@@ -36,10 +36,10 @@ def draw(here: Visit) -> None:
     _head(view)
     summary.draw(view, current_story)
     if current_story.found:
-        unless(answer.is_awaited(), _picture)(view, current_story)
+        unless(answers.is_awaited(), _picture)(view, current_story)
         _pruned(view)
         html.unseen_heading("Answers")
-        answer.draw_both(view)
+        answers.draw_both(view)
 
 
 def _head(view: View) -> None:

@@ -15,11 +15,11 @@ from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import grid, progress
-from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
+from ragfilter.ui.kit.rule_editor import desk, drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import bulk_change, drafts
+from ragfilter.ui.rules import bulk_change
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 
@@ -34,8 +34,9 @@ Listed = tuple[str, Finding]
 def draw(work: Desk) -> None:
     """Draw the findings, and what applying them would change."""
     desk.draw_filter(work)
-    with st.expander("Draft rules with an LLM", expanded=drafts.is_running(work)):
-        drafts.draw(work)
+    running = drafting.is_running(work.collection, work.resources)
+    with st.expander("Draft rules with an LLM", expanded=running):
+        drafting.draw(work)
     findings = _findings(work, _families(work))
     if not findings:
         html.empty("No findings.", "The rules of these chunks have no known problem.")
@@ -103,7 +104,7 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
     ]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [*_proposals(work, families)]
-    proposed += [(each.kind, each) for each in drafts.findings(work)]
+    proposed += [(each.kind, each) for each in drafting.findings(work)]
     here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind]
                         for kind in dict(proposed)}  # fmt: skip
     done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}

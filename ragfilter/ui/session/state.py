@@ -121,17 +121,14 @@ class RuleDesk:
     gathered_again: int = 0
     confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The changes to which each box that confirms harm belongs, by its key."""
-    drafting_failed: str = ""
     last: tuple[str, Any] = ("", None)
     """A chunk's id, with the outcome of the last action on its rule."""
     drawn: str = ""
     """The text with which the editor was drawn."""
     fields: tuple[str, int] = ("", 0)
     """The chunk in the form, and how many fields for groups the form has."""
-    drafted: dict[str, Any] = field(default_factory=dict)
-    """The LLM's last draft by chunk."""
-    drafting: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """The requests for drafts that are running, by collection and chunk."""
+    awaited: tuple[str, str] | None = None
+    """The collection and chunk for whose editor a draft was asked for."""
     browser: str = field(default_factory=lambda: uuid4().hex)
     """The name of this session in the browser's store of drafts."""
     restored: set[tuple[str, str]] = field(default_factory=set)

@@ -19,7 +19,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
+from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state, widget
@@ -64,7 +64,7 @@ class Editing:
 def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of what is typed `beside` it, or by default below."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
-    busy = llm_draft.collect(chunk, collection)
+    busy = drafting.collect(chunk, collection, resources)
     drawn = state.drafts().get(chunk.id, saving.shown(it.base))
     text = saving.text_so_far(chunk.id, drawn)
     error, trouble = _error(text), saving.last(chunk.id, Trouble)
@@ -95,12 +95,11 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
             html.aside(UNREADABLE)
-    llm_draft.draw(chunk, collection, it.user, resources, busy=busy)
+    drafting.draw_note(chunk, collection, it.user, resources, busy=busy)
 
 
 def _begin(chunk: Chunk) -> None:
     """Put an initial rule into the editor."""
-    llm_draft.forget(chunk.id)
     # On the rule that the author saw, not on one that was saved since.
     saving.put(template(chunk.name), chunk.id, chunk.rule)
 
@@ -226,7 +225,7 @@ def _buttons(it: Editing, *, busy: bool) -> None:
             args=("save", chunk.id, it.base, it.collection, it.guard),
             help="Saves the rule.",
         )
-        llm_draft.button(chunk, it.collection, it.user, it.resources, busy=busy)
+        drafting.draw_button(chunk, it.collection, it.user, it.resources, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),

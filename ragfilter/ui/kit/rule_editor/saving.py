@@ -19,7 +19,6 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit.rule_editor import llm_draft
 from ragfilter.ui.look import html, prose
 from ragfilter.ui.session import questions, state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -166,6 +165,11 @@ def _forget() -> None:
     state.session().rules.last = ("", None)
 
 
+def fail(chunk_id: str, message: str) -> None:
+    """Show below the editor of a chunk why something was not done, until the next action."""
+    _finish(chunk_id, Trouble(message))
+
+
 def _finish(chunk_id: str, outcome: Trouble | HarmfulEdit | Unfinished | str) -> None:
     state.session().rules.last = (chunk_id, outcome)
 
@@ -225,7 +229,6 @@ def put(text: str, chunk_id: str, rule: str | None) -> None:
 def discard(chunk_id: str) -> None:
     """Start again from the stored rule."""
     _forget()
-    llm_draft.forget(chunk_id)
     _drop(chunk_id)
 
 
