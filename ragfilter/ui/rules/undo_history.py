@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError
+from ragfilter.errors import RagfilterError
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
@@ -24,7 +24,6 @@ from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.visit import author
 
 PAGE, TITLE_WIDTH = 50, 35
-TURN = "history-turn"
 TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
 
 
@@ -43,7 +42,7 @@ def draw_turns(work: Desk) -> None:
             key=f"rules-{turn}",
             icon=f":material/{turn}:",
             on_click=_go,
-            args=(work, steps.get(turn, 0), turn, False),
+            args=(work, steps.get(turn, 0), turn),
             disabled=not possible,
             shortcut=keys,
             help=f"{turn.capitalize()} the last change of rules ({keys})."
@@ -145,59 +144,45 @@ def _step(work: Desk, edit_id: int | None) -> None:
     first = visible[0]
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible), 'rule')}."))
     states = {edit.state for edit in visible if first.kind == "edit"}
-    turn: Turn = "undo" if "done" in states else "redo"
-    if states >= {"done", "undone"}:
-        turn = st.segmented_control(
-            "Direction",
-            ("undo", "redo"),
-            key=TURN,
-            default="undo",
-            required=True,
-            format_func=str.capitalize,
-            help="Part of this change was undone.",
-        )
     if states & {"done", "undone"}:
-        _turn(work, first.id, turn)
+        _turn(work, first.id, "undo" if "done" in states else "redo")
     diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
     progress.unless(rule_effect.waits(work), bulk_change.draw_diffs)(diffs, "history-changes")
     rule_effect.wait(work)
 
 
-def _turn(work: Desk, edit_id: int, turn: Turn, *, rest: bool = False) -> None:
-    """Draw the effect of undoing or redoing the step, and the button. If some of its rules were
-    changed since, the button leaves them out (`rest`)."""
+def _turn(work: Desk, edit_id: int, turn: Turn) -> None:
+    """Draw the effect of undoing or redoing the step, and the button."""
     bench = work.resources.bench
     try:
         entries = edits.plan_turn(
             turn, bench.collection(work.collection), bench.journal, edit_id=edit_id,
-            among=_among(work), rest=rest,
+            among=_among(work),
         )  # fmt: skip
     except RagfilterError as error:
         html.aside(f"{turn.capitalize()} is not possible: {error}")
-        if isinstance(error, ConflictError) and error.action == "rest" and not rest:
-            _turn(work, edit_id, turn, rest=True)
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(work, rules, f"history-{turn}-sure")
     st.button(
-        f"{turn.capitalize()} the others" if rest else f"{turn.capitalize()} this change",
+        f"{turn.capitalize()} this change",
         key=f"history-{turn}",
         icon=f":material/{turn}:",
         on_click=_go,
-        args=(work, edit_id, turn, rest),
+        args=(work, edit_id, turn),
         disabled=not sure,
-        help="Rules that were changed since stay as they are." if rest else "As one step.",
+        help="As one step.",
     )
 
 
-def _go(work: Desk, edit_id: int, turn: Turn, rest: bool) -> None:
-    """Undo or redo the step; with `rest`, without the rules changed since."""
+def _go(work: Desk, edit_id: int, turn: Turn) -> None:
+    """Undo or redo the step."""
     bench, done = work.resources.bench, DONE[turn]
     state.session().rules.last = ("", None)
     try:
         changed = edits.turn(
             turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, who=author(),
-            among=_among(work), rest=rest,
+            among=_among(work),
         )  # fmt: skip
     except RagfilterError as error:
         bulk_change.put_outcome(f"Not {done}: {error}", good=False)

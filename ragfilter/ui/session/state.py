@@ -109,7 +109,6 @@ class RuleDesk:
     """The chunk whose rule is open on the Rules page."""
     order: tuple[object, tuple[str, ...]] | None = None
     """The chunks in the table, and what this order belongs to."""
-    measuring: bool = False
     part: str = ""
     """The part of the page that was drawn last."""
     outcome: tuple[str, bool] | None = None

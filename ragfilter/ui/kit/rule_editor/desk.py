@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from zlib import crc32
 
 import streamlit as st
@@ -135,20 +134,16 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     return Desk(collection, version, settings, user, resources, chunks)
 
 
-def listing(work: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
-    """The rows of the collection, cached per version, with unsaved drafts marked. `harm` is what
-    each chunk costs labelled questions, if known."""
+def listing(work: Desk) -> Listing:
+    """The rows of the collection, cached per version, with unsaved drafts marked."""
     journal, shelf = work.resources.bench.journal, work.resources.listings
-    mark = journal.export_mark(work.collection)
-    key = (*work.key, mark, frozenset(harm.items()))
-    drafts = frozenset(state.drafts())
-
-    checks = work.resources.checks
+    key = (*work.key, journal.export_mark(work.collection))
+    drafts, checks = frozenset(state.drafts()), work.resources.checks
 
     def plain() -> Listing:
         exported = journal.edited_since_export(work.collection)
         with st.spinner("Checking the rules …"):
-            return make_listing(work.chunks.values(), checks, exported=exported, harm=harm)
+            return make_listing(work.chunks.values(), checks, exported=exported)
 
     return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
 
@@ -207,14 +202,14 @@ def selected(work: Desk) -> tuple[ListingRow, ...]:
     return listing(work).find(rule_filter())
 
 
-def ordered(work: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
+def ordered(work: Desk, rows: Listing) -> tuple[str, ...]:
     """The ids that the filter admits. Their order stays the same while rules are saved, so that
     *next* continues from the same place."""
     content = work.resources.bench.collection(work.collection).content
     # A foreign collection has no fingerprint of its content.
     of = (work.collection, work.user, rule_filter(), content, len(work.chunks))
     order = state.session().rules.order
-    if anew or order is None or order[0] != of:
+    if order is None or order[0] != of:
         order = state.session().rules.order = (of, tuple(row.id for row in rows.find(of[2])))
     return order[1]
 
