@@ -109,15 +109,12 @@ def finish(view: View, places: Places) -> None:
             hit_table.draw(view)
     if places.panel is not None:
         from ragfilter.ui.inspect import chunk_panel
-        from ragfilter.ui.kit.rule_editor import saving
 
         with places.panel:
             if _clicked():
                 chunk_panel.finish(view)
             else:
                 _draw_panel(view)
-        with places.below:
-            saving.keep_all_in_browser()
     now = state.session()
     now.answered = view.asked
     html.mount("inspect/into_view.js", key="into-view", data=now.revealed)

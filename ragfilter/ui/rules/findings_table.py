@@ -22,11 +22,13 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.session.resources import ShelfSpec
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
 PROPOSED = ("family", "draft")
 """The kinds that propose a rule."""
 MAX_LISTED = 1_000
+FIXES: ShelfSpec[BulkPlan] = ShelfSpec(4)
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
@@ -176,7 +178,7 @@ def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
         with st.spinner("Fixing the rules …"):
             return plan_fixes(work.read(ids).values(), kinds, work.chunks)
 
-    fixes = work.resources.mends.of((*work.key, ids, kinds), fix)
+    fixes = work.resources.shelf(FIXES).of((*work.key, ids, kinds), fix)
     after = {**fixes.after, **proposed}
     return BulkPlan(after, {i: work.chunks[i].rule for i in after})
 

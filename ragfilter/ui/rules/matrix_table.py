@@ -22,7 +22,9 @@ from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.session.resources import ShelfSpec
 
+MATRICES: ShelfSpec[Matrix] = ShelfSpec(4)
 TITLE_WIDTH = 27
 """Characters that fit into a column of the tables, even in capitals."""
 
@@ -79,7 +81,7 @@ def _matrix(work: Desk, questions: LabelledQuestions) -> Matrix:
             )  # fmt: skip
 
     key = (*work.key, work.settings, work.mark)
-    return work.resources.matrices.of(key, build)
+    return work.resources.shelf(MATRICES).of(key, build)
 
 
 def _questions(work: Desk) -> LabelledQuestions | None:

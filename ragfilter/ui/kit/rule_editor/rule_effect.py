@@ -34,6 +34,7 @@ NO_LABELS = (
 )
 POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
 """What was gathered, by question."""
+RENEWED: ShelfSpec[tuple[object, LabelledQuestions]] = ShelfSpec(4)
 EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
@@ -44,13 +45,14 @@ def gathered(work: Desk) -> LabelledQuestions | None:
     if job is None or not job.done or job.failure:
         return None
     key = ("renewed", id(job), work.version)
-    held: tuple[object, LabelledQuestions] | None = work.resources.renewed.get(key)
+    shelf = work.resources.shelf(RENEWED)
+    held = shelf.get(key)
     if held is None:
         renewed = job.value().renew(work.chunks)
         if renewed.short:
             _job(work, known=renewed)
             return None
-        held = work.resources.renewed.put(key, (job, renewed))
+        held = shelf.put(key, (job, renewed))
     # A new label for a known question needs no new search.
     return replace(held[1], qrels={} if work.labels is None else work.labels.qrels)
 
