@@ -49,13 +49,12 @@ Action = Literal[
     "baseline",
     "tune",
     "label",
-    "rest",
     "settings",
 ]
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
 collection, open it with its model, close it, list the saved runs, make a new baseline, tune
-settings, import labels, undo the rest of a change, or list the settings."""
+settings, import labels, or list the settings."""
 ChatErrorKind = Literal[
     "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
 ]

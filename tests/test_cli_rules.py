@@ -97,14 +97,13 @@ def test_an_import_touches_nothing_that_the_user_may_not_see(run: Run, tmp_path:
     run.store({"secret": GOOD})
     seen = tmp_path / "seen.jsonl"
     run("export", "--out", str(seen))
-    assert run.json("import", str(seen), "--prune")["pruned"] == 0
+    assert run.json("import", str(seen))["saved"] == []
     assert run.err == ""
     secret = write(tmp_path / "secret.jsonl", {"id": "secret", "query_must": {"contain": "x"}})
     absent = write(tmp_path / "absent.jsonl", {"id": "absent", "query_must": {"contain": "x"}})
     refused = [run.json("import", file, code=1)["refused"] for file in (secret, absent)]
     assert refused[0][0] == refused[1][0] | {"chunk_id": "secret"}
     assert run.rule("secret") == GOOD
-    assert run.json("import", str(seen), "--prune", *ALL)["pruned"] == 1
 
 
 def test_only_a_file_that_lacks_no_rule_counts_as_an_export(run: Run, tmp_path: Path) -> None:
@@ -114,34 +113,6 @@ def test_only_a_file_that_lacks_no_rule_counts_as_an_export(run: Run, tmp_path: 
         run("export", "--out", str(tmp_path / f"{n}.jsonl"), *args)
         with open_for(run.folder, "test") as bench:
             assert bench.journal.edited_since_export("small") == changed
-
-
-def test_an_earlier_file_brings_back_what_it_held_and_nothing_else(
-    run: Run, tmp_path: Path, snapshot: Any
-) -> None:
-    out = tmp_path / "rules.jsonl"
-    run("export", "--out", str(out))
-    for chunk_id in ("boat", "cleric-7", "troll"):
-        new = write(tmp_path / "new.jsonl", {"id": chunk_id, "query_must": {"contain": "x"}})
-        run("import", new)
-    assert run("import", str(out), "--prune", "--dry-run") == snapshot
-    assert run.rule("boat") == '{"contain":"x"}'
-    imported = run.json("import", str(out), "--prune")
-    assert (imported["pruned"], len(imported["saved"]), imported["unchanged"]) == (2, 3, 1)
-    assert run.rules("cleric-6", "cleric-7", "troll", "boat") == [GOOD, None, OTHER, None]
-    # One step, undone in one go.
-    run("undo")
-    assert run.rules("cleric-7", "troll", "boat") == ['{"contain":"x"}'] * 3
-    assert run.json("import", str(out))["pruned"] == 0
-
-
-def test_nothing_is_pruned_that_a_line_may_name(run: Run, tmp_path: Path) -> None:
-    named = write(tmp_path / "named.jsonl", {"id": "troll", "query_must": 7}, {"id": "cleric-6"})
-    assert run.json("import", named, "--prune", code=1)["pruned"] == 0
-    broken = write(tmp_path / "broken.jsonl", {"id": "cleric-6", "query_must": {}}, '{"id": "tro')
-    run("import", broken, "--prune", code=2)
-    assert f"Line 2 of {broken} does not say which chunk it is about" in run.err
-    assert run.rules("cleric-6", "troll") == [GOOD, OTHER]
 
 
 def test_import_names_what_it_refuses_and_saves_the_rest(
@@ -168,19 +139,15 @@ def test_import_names_what_it_refuses_and_saves_the_rest(
     assert run.rule("troll") == OTHER
 
 
-def test_an_undo_is_tried_first_and_leaves_out_what_was_changed_since(
+def test_an_undo_is_tried_first_and_refused_if_a_rule_was_changed_since(
     run: Run, tmp_path: Path, snapshot: Any
 ) -> None:
     run("import", write(tmp_path / "in.jsonl", *THREE))
+    assert run("undo", "--edit", "1", "--dry-run") == snapshot
+    assert run.rule("boat") == GOOD
     run("bulk", "--where", "id=troll", "--set-rule", '{"contain":"troll"}')
     run("undo", "--edit", "1", code=2)
     assert run.err == snapshot
-    tried = ("undo", "--edit", "1", "--rest", "--dry-run")
-    assert run(*tried) == snapshot
-    assert run.json(*tried)["changes"] == {"cleric-7": None, "boat": None}
-    assert run.rule("boat") == GOOD
-    assert len(run.json("undo", "--edit", "1", "--rest")["edits"]) == 2
-    assert run.rules("cleric-7", "troll", "boat") == [None, '{"contain":"troll"}', None]
 
 
 def break_database(folder: Path, when: str) -> closing[sqlite3.Connection]:

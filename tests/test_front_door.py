@@ -365,7 +365,6 @@ def test_a_cross_encoder_has_one_name_whoever_passes_it() -> None:
     ("call", "words"),
     [
         (lambda: rf.cut([0.9, 0.8, 0.3]), "fall from 0.9 to 0.8"),
-        (lambda: rf.Filter.from_dict({}), "not the values of a saved filter"),
         (lambda: rf.Filter(reranker=Scorer(3, [])), "lacks a name"),  # type: ignore[arg-type]
         (lambda: rf.tune({}, {}, folds=1), "folds is 1"),
         pytest.param(

@@ -189,7 +189,7 @@ def test_llamaindexs_fused_nodes_are_cut(score: str, expected: str) -> None:
     assert {each.node.id_ for each in post.postprocess_nodes(fused, query_str=QUERY)} == {*expected}
 
 
-def test_haystacks_joined_documents_are_cut_also_after_the_pipeline_was_saved() -> None:
+def test_haystacks_joined_documents_are_cut() -> None:
     def found(scores: Mapping[str, float]) -> list[Document]:
         return [
             Document(id=i, content=f"Trolls, part {i}.", score=score, meta={"dense": DENSE.get(i)})
@@ -199,7 +199,6 @@ def test_haystacks_joined_documents_are_cut_also_after_the_pipeline_was_saved() 
     pipeline = Pipeline()
     metric = {"dense": "cosine", "fused": "rank"}
     pipeline.add_component("filter", filtered().as_haystack(metric=metric))
-    pipeline = Pipeline.loads(pipeline.dumps(), allowed_modules=["ragfilter.*"])
     near = {i: 1 - distance for i, distance in DENSE.items()}
     joined = DocumentJoiner("reciprocal_rank_fusion").run([found(near), found(LEXICAL)])
     given = {"filter": {"query": QUERY, **joined}}

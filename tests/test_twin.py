@@ -161,7 +161,7 @@ COMMANDS = {
     """,
     "rules import": """
         rules import rules.jsonl --dry-run
-        rules import rules.jsonl --dry-run --json --prune
+        rules import rules.jsonl --dry-run --json
     """,
     "collections": """
         collections export small

@@ -57,7 +57,6 @@ COMMANDS: Mapping[Action, str] = {
     "baseline": "Use `ragfilter gate --update-baseline`.",
     "tune": "Use `ragfilter tune --out FILE`.",
     "label": "Use `ragfilter labels import`.",
-    "rest": "Add --rest for that.",
     "settings": "`ragfilter settings` lists all settings.",
     "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",
 }

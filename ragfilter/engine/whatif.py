@@ -1,5 +1,4 @@
-"""Find the smallest change that keeps a dropped chunk or drops a kept one: of one setting, or two
-where a dropped chunk needs both.
+"""Find the smallest change of one setting that keeps a dropped chunk or drops a kept one.
 
 Every answer is found and verified by `replay`. Clearance is never changed: nobody can grant
 themselves access.
@@ -17,7 +16,6 @@ from pydantic import ValidationError
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
-from ragfilter.layers.base import LayerSpec
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.model import Pool, PoolResult, User
 from ragfilter.rules.explain import explain
@@ -35,21 +33,19 @@ IDLE = frozenset({"ms", "tokens", "s"})
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting changed from `old` to `new`, and with it `also` another, if one is not enough.
-    `came` and `went` are the other chunks that come and go, in order.
-    """
+    """One setting changed from `old` to `new`. `came` and `went` are the other chunks that come and
+    go, in order."""
 
     path: str
     old: Any
     new: Any
     came: tuple[str, ...] = ()
     went: tuple[str, ...] = ()
-    also: SettingChange | None = None
 
     @property
     def values(self) -> dict[str, Any]:
-        """The new values by path."""
-        return {self.path: self.new} | (self.also.values if self.also else {})
+        """The new value by path."""
+        return {self.path: self.new}
 
     @property
     def words(self) -> str:
@@ -57,15 +53,12 @@ class SettingChange:
         if isinstance(self.new, bool):
             name = layer(self.path.partition(".")[0]).title
             label = name if self.path.endswith(".enabled") else setting(self.path).label
-            words = f"Switch {label} {'on' if self.new else 'off'}"
-        else:
-            words = f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
-        return f"{words} and {self.also.words}" if self.also else words
+            return f"Switch {label} {'on' if self.new else 'off'}"
+        return f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
 
 
 def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
-    """The changes of one setting that alone keep a dropped chunk or drop a kept one, smallest
-    first; for a dropped chunk that needs two, the smallest pair.
+    """The changes of one setting that keep a dropped chunk or drop a kept one, smallest first.
 
     Empty if there is no such change, for a chunk that is not among the hits, and for one that its
     user may not see. The layer that dropped the chunk is tried first. Switching it off comes last.
@@ -75,16 +68,10 @@ def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[Settin
         return ()
     wanted = chunk_id not in {kept.id for kept in result.kept}
     search = _Search(result.pool, result.settings, result.user, chunk_id, wanted)
-    infos = list(_candidates(result, chunk_id, wanted))
-    turning = [each for info in infos if (each := search.along(info))]
-    turning.sort(key=lambda each: each[0])
-    proposals = [{path: value} for _, path, value in turning[:most]]
-    if not proposals:
-        proposals = [{path: value} for path, value in search.switches(result)]
-    if not proposals and wanted:
-        pairs = sorted(search.pairs(result, infos), key=lambda each: each[0])
-        proposals = [values for _, values in pairs[:1]]
-    return tuple(map(search.change, proposals))
+    infos = _candidates(result, chunk_id, wanted)
+    turning = sorted((each for info in infos if (each := search.along(info))), key=lambda e: e[0])
+    proposals = [(path, value) for _, path, value in turning[:most]]
+    return tuple(search.change(*each) for each in proposals or search.switches(result))
 
 
 def stays(result: PoolResult, chunk_id: str) -> str:
@@ -101,7 +88,7 @@ def stays(result: PoolResult, chunk_id: str) -> str:
             if decision.outcome == "dropped" and not kept:
                 if trace.layer == "clearance":
                     return f"{decision_text}."
-                return f"More than two limits keep it out. First {decision_text}."
+                return f"More than one limit keeps it out. First {decision_text}."
     return "No limit of an active layer drops it, even at its lowest or highest value."
 
 
@@ -188,10 +175,7 @@ class _Search:
             # Such as thresholds that were tuned with the reranker that would be switched off.
             return None
 
-    def turns(self, path: str, value: Any) -> bool:
-        return self._turned(self.replayed(path, value))
-
-    def _turned(self, result: PoolResult | None) -> bool:
+    def turns(self, result: PoolResult | None) -> bool:
         return result is not None and self.wanted == any(h.id == self.chunk_id for h in result.kept)
 
     def along(self, info: FieldInfo) -> tuple[float, str, Any] | None:
@@ -215,7 +199,7 @@ class _Search:
         """The first of `values` that turns; the one in force, which does not, stands before all."""
         if path == "cutoff.max_results":
             # A larger k may bring a new cliff, and a still larger one hide it.
-            return next((value for value in values[1:] if self.turns(path, value)), None)
+            return next((v for v in values[1:] if self.turns(self.replayed(path, v))), None)
 
         @cache
         def at(i: int) -> tuple[bool, object]:
@@ -224,7 +208,7 @@ class _Search:
             if result is None:
                 return False, None
             kept = tuple(hit.id for hit in result.kept)
-            return self._turned(result), (kept, *(trace.n_out for trace in result.traces))
+            return self.turns(result), (kept, *(trace.n_out for trace in result.traces))
 
         i = _first_turn(at, 0, len(values) - 1)
         return None if i is None else values[i]
@@ -232,50 +216,23 @@ class _Search:
     def switches(self, result: PoolResult) -> Iterator[tuple[str, bool]]:
         """Layers that keep the chunk where they are off, one at a time."""
         for trace in result.traces:
-            spec: LayerSpec = layer(trace.layer)
-            if trace.enabled and spec.switched and spec.name != "clearance" and self.wanted:
-                path = f"{spec.name}.enabled"
-                if self.turns(path, False):
-                    yield path, False
+            path = f"{trace.layer}.enabled"
+            switched = trace.enabled and layer(trace.layer).switched and trace.layer != "clearance"
+            if self.wanted and switched and self.turns(self.replayed(path, False)):
+                yield path, False
 
-    def pairs(
-        self, result: PoolResult, infos: Sequence[FieldInfo]
-    ) -> Iterator[tuple[float, dict[str, Any]]]:
-        """Two changes that together keep the chunk, after the shares of their ranges. One is of the
-        layer that dropped it: first at an end of its range, then as near as the other allows."""
-        name = next(t.layer for t in reversed(result.traces) for d in t.decisions
-                    if d.chunk_id == self.chunk_id and d.outcome == "dropped")  # fmt: skip
-        own = [info for info in infos if info.section == name]
-        ends: list[tuple[str, Any]] = [(f"{name}.enabled", False)]
-        ends += [(info.path, end) for info in own for end in (info.low, info.ceiling)]
-        for path, end in ends:
-            if (moved := self._moved_to(path, end)) is None:
-                continue
-            seconds = [each for info in infos if info.path != path if (each := moved.along(info))]
-            seconds += [(1.0, *switch) for switch in moved.switches(result) if switch[0] != path]
-            if end is False:
-                # What does not help without the layer does not help with it.
-                infos = [*own, *(info for info in infos if info.path in {s[1] for s in seconds})]
-            for far, other, value in seconds:
-                back = self._moved_to(other, value) if end is not False else None
-                first = (1.0, path, end) if back is None else back.along(setting(path))
-                if first is not None:
-                    yield first[0] + far, {path: first[2], other: value}
-
-    def _moved_to(self, path: str, value: Any) -> _Search | None:
-        """The search from other settings; None if they are refused."""
-        made = self.replayed(path, value)
-        return None if made is None else replace(self, settings=made.settings)
-
-    def change(self, values: dict[str, Any]) -> SettingChange:
-        """The change of one or two settings with what else it brings and loses."""
+    def change(self, path: str, value: Any) -> SettingChange:
+        """The change with what else it brings and loses."""
         before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
-        settings = self.settings.with_values(values)
-        changed = replay(self.pool, settings, self.user, memo=self.memo, explain=False)
+        changed = replay(
+            self.pool,
+            self.settings.with_values({path: value}),
+            self.user,
+            memo=self.memo,
+            explain=False,
+        )
         moved = _moved(before, [hit.id for hit in changed.kept], self.chunk_id)
-        (path, value), *second = values.items()
-        also = [SettingChange(other, self.settings.get(other), new) for other, new in second]
-        return SettingChange(path, self.settings.get(path), value, *moved, *also)
+        return SettingChange(path, self.settings.get(path), value, *moved)
 
 
 def _first_turn(at: Callable[[int], tuple[bool, object]], low: int, high: int) -> int | None:

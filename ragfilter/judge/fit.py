@@ -5,26 +5,23 @@ Source: docs/design.md#judge. The decisions:
 
 - If not everything fits, all chunks get the same maximum number of tokens, the highest with which
   they fit. Short chunks stay whole.
-- A shortened chunk keeps the sentences and rows with the query's rarest words, in their order. If
-  these words do not tell its sentences apart, it keeps its beginning. It loses lines of its head
-  before too little of its text is left to judge. Its id is never cut: the judge has to repeat it.
+- A shortened chunk keeps the sentences and rows that share most words with the query, in their
+  order. Before too little of its text is left to judge, its head becomes a short title. Its id is
+  never cut: the judge has to repeat it.
 - Only if not even that fits, chunks are left out, from the end.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import log
-from typing import NamedTuple
+from functools import cached_property
 
-from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
+from ragfilter.answer.context import GAP, SHORTENED, defuse, estimate, head, one_line
 from ragfilter.answer.extractive import units
 from ragfilter.model import Chunk
-from ragfilter.text.normalise import normalise
+from ragfilter.text.titles import short_title
+from ragfilter.text.words import overlaps
 
 SHOWN_REFS = 20
 LINE_CHARS = 200
@@ -34,8 +31,6 @@ MIN_TEXT = 8
 MAX_READ = 8000
 """Characters of a text in which its distinctive parts are looked for."""
 
-_WORD = re.compile(r"\w+")
-_GAP = "…"
 _END = "</chunk>\n"
 _MARK = estimate(f" {SHORTENED}") + 1
 
@@ -65,9 +60,8 @@ def blocks(
         sent.pop()
     needs = [(one.least, min(one.whole, max(one.least, most))) for one in sent]
     share = _share(needs, room)
-    words = _rare_words(query, [one.chunk for one in sent])
     return tuple(
-        one.within(min(whole, max(least, share)), words)
+        one.within(min(whole, max(least, share)), query)
         for one, (least, whole) in zip(sent, needs, strict=True)
     )
 
@@ -90,40 +84,36 @@ class _Sent:
 
     def __init__(self, chunk: Chunk, score: str, fields: Collection[str]) -> None:
         self.chunk = chunk
-        self._score = score
-        self._fields = fields
-        self.all = _block(_lines(chunk, _every(chunk, score), fields), chunk.text, shortened=False)
+        self._full = _lines(chunk, _every(chunk, score), fields)
+        self._short = _lines(chunk, {"title": short_title(chunk.title, SHORT_LINE_CHARS)}, fields)
+        self.all = _block(self._full, chunk.text, shortened=False)
         self.whole = estimate(self.all.text)
 
     @cached_property
-    def _heads(self) -> tuple[tuple[list[str], int], ...]:
-        """The lines before its text, with their tokens: all of them, then fewer and shorter
-        ones."""
-        forms = _every(self.chunk, self._score), *_fewer(self.chunk)
-        heads = [_lines(self.chunk, shown, self._fields) for shown in forms]
-        return tuple((lines, estimate("\n".join([*lines, _END])) + 1) for lines in heads)
+    def least(self) -> int:
+        """The fewest tokens in which it can be sent."""
+        return min(self.whole, _cost(self._short) + min(self._text, MIN_TEXT + _MARK))
 
     @cached_property
     def _text(self) -> int:
         return estimate(self.chunk.text)
 
-    @cached_property
-    def least(self) -> int:
-        """The fewest tokens in which it can be sent."""
-        return min(self.whole, self._heads[-1][1] + min(self._text, MIN_TEXT + _MARK))
-
-    def within(self, tokens: int, words: Mapping[str, float]) -> Block:
+    def within(self, tokens: int, query: str) -> Block:
         """The block in at most `tokens` tokens."""
         if self.whole <= tokens:
             return self.all
-        for lines, cost in self._heads:
-            room = tokens - cost
-            if room >= self._text:
-                return _block(lines, self.chunk.text, shortened=False)
-            if room >= tokens // 2:
-                break
-        text = excerpt(self.chunk.text, room - _MARK, words)
+        lines = self._full
+        if tokens - _cost(lines) < tokens // 2:
+            lines = self._short
+        room = tokens - _cost(lines)
+        if room >= self._text:
+            return _block(lines, self.chunk.text, shortened=False)
+        text = excerpt(query, self.chunk.text, room - _MARK)
         return _block(lines, f"{text} {SHORTENED}", shortened=True)
+
+
+def _cost(lines: Sequence[str]) -> int:
+    return estimate("\n".join([*lines, _END])) + 1
 
 
 def _block(lines: Sequence[str], text: str, *, shortened: bool) -> Block:
@@ -131,7 +121,7 @@ def _block(lines: Sequence[str], text: str, *, shortened: bool) -> Block:
 
 
 def _lines(chunk: Chunk, shown: Mapping[str, str], fields: Collection[str]) -> list[str]:
-    named = (f"{name}: {value}" for name, value in shown.items() if name in fields)
+    named = (f"{name}: {defuse(value)}" for name, value in shown.items() if name in fields)
     return ["<chunk>", f"id: {defuse(' '.join(chunk.id.split()))}", *named, "content:"]
 
 
@@ -147,66 +137,23 @@ def _every(chunk: Chunk, score: str) -> dict[str, str]:
     }
 
 
-def _fewer(chunk: Chunk) -> tuple[dict[str, str], dict[str, str]]:
-    title, refs = one_line(chunk.title, LINE_CHARS), {}
-    if chunk.refs:
-        refs = {"references": str(len(chunk.refs))}
-    return {"title": title} | refs, {"title": _end_of(title)} | refs
-
-
-def _end_of(title: str) -> str:
-    """The distinctive part of a title is at its end: the armor class, not the book."""
-    if len(title) <= SHORT_LINE_CHARS:
-        return title
-    end = title[-SHORT_LINE_CHARS:]
-    return f"{_GAP} {end.partition(' ')[2] or end}"
-
-
-def excerpt(text: str, tokens: int, words: Mapping[str, float]) -> str:
-    """At most `tokens` of `text`: whole sentences and rows, chosen by the value of their `words`,
-    with gaps marked. If not even the best one fits, its beginning."""
-    parts = _parts(text)
-    best = sorted(
-        range(len(parts)),
-        key=lambda place: -sum(words.get(word, 0.0) for word in parts[place].words),
-    )
-    if not best or parts[best[0]].tokens > tokens:
-        return head(parts[best[0]].text if best else text, max(0, tokens))
+def excerpt(query: str, text: str, tokens: int) -> str:
+    """At most `tokens` of `text`: whole sentences and rows, those first that share most words with
+    the query, with gaps marked. If not even the best one fits, its beginning."""
+    parts = [unit.text for unit in units(text[:MAX_READ])]
+    shares = [overlap.share for overlap in overlaps(query, parts)]
+    best = sorted(range(len(parts)), key=lambda place: -shares[place])
+    costs = [estimate(part) + 2 for part in parts]
+    if not best or costs[best[0]] > tokens:
+        return head(parts[best[0]] if best else text, max(0, tokens))
     taken: list[int] = []
     for place in best:
-        if parts[place].tokens <= tokens:
+        if costs[place] <= tokens:
             taken.append(place)
-            tokens -= parts[place].tokens
+            tokens -= costs[place]
     pieces: list[str] = []
     expected = 0
     for place in sorted(taken):
-        pieces += [parts[place].text] if place == expected else [_GAP, parts[place].text]
+        pieces += [parts[place]] if place == expected else [GAP, parts[place]]
         expected = place + 1
     return " ".join(pieces)
-
-
-class _Part(NamedTuple):
-    """A sentence or row, its words, and its tokens including a gap mark before it."""
-
-    text: str
-    words: frozenset[str]
-    tokens: int
-
-
-@lru_cache(maxsize=1024)
-def _parts(text: str) -> tuple[_Part, ...]:
-    texts = (unit.text for unit in units(text[:MAX_READ]))
-    return tuple(_Part(part, _words(part), estimate(part) + 2) for part in texts)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(normalise(text)))
-
-
-def _rare_words(query: str, chunks: Sequence[Chunk]) -> dict[str, float]:
-    """The query's words that occur in any of the chunks; rarer words have a higher value."""
-    asked = _words(query)
-    held: Counter[str] = Counter()
-    for chunk in chunks:
-        held.update(asked.intersection(word for part in _parts(chunk.text) for word in part.words))
-    return {word: log(1 + len(chunks) / n) for word, n in held.items()}

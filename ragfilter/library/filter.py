@@ -37,7 +37,7 @@ from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.field import MAX_CHUNKS
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Quality, Settings, fields
+from ragfilter.settings.schema import Quality, Settings
 from ragfilter.text.comparison import detect
 from ragfilter.text.normalise import whole
 
@@ -213,27 +213,19 @@ class Filter:
         *,
         metric: str | Mapping[str, str] | None = None,
         score_key: str = "score",
-        decisions: bool = False,
         user: User | None = None,
     ) -> FilterCompressor:
         """A LangChain document compressor. Kept documents are the objects that were passed in.
 
         Scores are ``metadata[score_key]``, and `metric` says what they are. If a document has none,
         the order is the rank. With a mapping, as after an EnsembleRetriever, each named score is
-        ``metadata[name]``. With `decisions`, copies are returned that say in
-        ``metadata["ragfilter"]`` why they are kept. In a comparison (X vs Y), each side's best
-        chunk is searched among the passed documents, in their order. Raises DependencyError,
-        InputError.
+        ``metadata[name]``. In a comparison (X vs Y), each side's best chunk is searched among the
+        passed documents, in their order. Raises DependencyError, InputError.
         """
         from ragfilter.library.langchain import FilterCompressor
 
-        return FilterCompressor(
-            filter=self,
-            metric=check_metrics(metric),
-            score_key=score_key,
-            decisions=decisions,
-            user=user,
-        )
+        known = check_metrics(metric)
+        return FilterCompressor(filter=self, metric=known, score_key=score_key, user=user)
 
     def as_langchain_retriever(
         self,
@@ -285,44 +277,11 @@ class Filter:
 
         `metric` says what their scores are. Without scores, the order is the rank. With a mapping,
         as after a DocumentJoiner, ``fused`` is the documents' score, and others are in their
-        ``meta``. A pipeline with
-        it can be saved, and loaded with ``allowed_modules=["ragfilter.*"]``. `user` is not saved: a
-        loaded component filters for the public until its ``user`` is set. Raises DependencyError,
-        InputError.
+        ``meta``. Raises DependencyError, InputError.
         """
         from ragfilter.library.haystack import FilterComponent
 
         return FilterComponent(self, metric=check_metrics(metric), user=user)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The filter as plain values, in the form that Haystack saves: every setting, and its
-        models' names. `from_dict` makes it again.
-
-        Raises InputError for a model that was passed as an object.
-        """
-        for what, model in self._given.items():
-            if not isinstance(model, str | None):
-                raise InputError(
-                    f"The {what} was passed as an object, which cannot be saved.",
-                    remedy=f"Pass the {what} by its name.",
-                )
-        settings = {info.path: self.settings.get(info.path) for info in fields()}
-        return {"type": _TYPE, "init_parameters": {"settings": settings, **self._given}}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Filter:
-        """The filter that `to_dict` described. Raises InputError, SettingsError,
-        DependencyError."""
-        try:
-            given = dict(data["init_parameters"])
-            values = dict(given.pop("settings"))
-            models = {name: given.pop(name, None) for name in ("reranker", "judge", "pruner")}
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise InputError(
-                "These are not the values of a saved filter.", remedy="Pass what to_dict() gave."
-            ) from None
-        settings, _ = merge([Given("the saved filter", values)])
-        return cls(settings, **models)
 
     def backends(self, collection: Any, embedder: Any) -> Backends:
         """The store and models of one query: where the chunks are, and this filter's models."""
@@ -364,9 +323,6 @@ def _adopt(flt: Filter) -> None:
 def _batched(job: tuple[str, list[Any]], **given: Any) -> Result:
     query, docs = job
     return _adopted(query, docs, **given)
-
-
-_TYPE = f"{Filter.__module__}.{Filter.__qualname__}"
 
 
 def cut(distances: Iterable[float], **settings: Any) -> Cut:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from ragfilter.errors import extra
 from ragfilter.library.result import FilterCall, keep
@@ -11,7 +10,7 @@ from ragfilter.library.scores import Metrics
 from ragfilter.model import User
 
 with extra("haystack"):
-    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack import Document, component
 
 
 @component
@@ -33,7 +32,7 @@ class FilterComponent:
         Raises InputError, SettingsError."""
         asker = self.user if user is None else user
         scores = [doc.score for doc in documents]
-        kept, _ = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
+        kept = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
         return {"documents": kept}
 
     @component.output_types(documents=list[Document])
@@ -42,15 +41,3 @@ class FilterComponent:
     ) -> dict[str, list[Document]]:
         """The same in a thread, for an asynchronous pipeline."""
         return await asyncio.to_thread(self.run, query, documents, user)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The component as Haystack saves it, without who asks. Raises InputError for a model that
-        was passed as an object."""
-        saved: dict[str, Any] = default_to_dict(self, filter=self.filter, metric=self.metric)
-        return saved
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> FilterComponent:
-        """The component that `to_dict` described. Raises SettingsError, DependencyError."""
-        component: FilterComponent = default_from_dict(cls, data)
-        return component

@@ -9,9 +9,8 @@ from functools import partial, wraps
 from inspect import getdoc
 from typing import Any
 
-from ragfilter import report
 from ragfilter.errors import InputError, extra
-from ragfilter.library.result import FilterCall, Result, keep
+from ragfilter.library.result import FilterCall, keep
 from ragfilter.library.scores import Metrics
 from ragfilter.library.tools import ChunkTools, Searchable, profile_settings, raising
 from ragfilter.model import PUBLIC, Metric, User
@@ -47,7 +46,6 @@ class FilterCompressor(BaseDocumentCompressor):
     filter: FilterCall
     metric: Metrics | None = None
     score_key: str = "score"
-    decisions: bool = False
     user: User | None = None
 
     def compress_documents(
@@ -65,8 +63,7 @@ class FilterCompressor(BaseDocumentCompressor):
         one = not isinstance(self.metric, Mapping)
         if one and documents and all(score is None for score in scores):
             log.warning(UNSCORED, self.score_key)
-        kept, result = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
-        return _with_decisions(kept, result) if self.decisions else kept
+        return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
 
     async def acompress_documents(
         self,
@@ -144,7 +141,7 @@ class FilterRetriever(BaseRetriever):
     ) -> list[Document]:
         docs, scores = [doc for doc, _ in scored], [score for _, score in scored]
         asker = self.user if user is None else user
-        return keep(self.filter, query, docs, scores, metric=self.metric, user=asker)[0]
+        return keep(self.filter, query, docs, scores, metric=self.metric, user=asker)
 
 
 def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
@@ -190,17 +187,3 @@ def chunk_tools(
         )
         for function in (tools.search_chunks, tools.get_chunks)
     ]
-
-
-def _with_decisions(kept: Sequence[Document], result: Result) -> list[Document]:
-    """Copies of the documents, with why each stays in their metadata."""
-    rows = {row.id: row for row in report.rows(result)}
-    return [
-        doc.model_copy(update={"metadata": doc.metadata | {"ragfilter": _decision(rows[hit.id])}})
-        for doc, hit in zip(kept, result, strict=True)
-    ]
-
-
-def _decision(row: report.ChunkRow) -> dict[str, Any]:
-    names = ("rank", "distance", "rerank_score", "outcome", "layer", "reason")
-    return {name: getattr(row, name) for name in names}

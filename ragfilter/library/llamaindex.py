@@ -44,13 +44,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
                 "exp(−distance) is turned back into distances, and their metric is not named.",
                 remedy="Name the collection's own: metric='l2', 'cosine' or 'ip'.",
             )
-        if self.exponential is None and self.metric in (
-            "l2",
-            "euclidean",
-            "cosine",
-            "ip",
-            "similarity",
-        ):
+        if self.exponential is None and self.metric in (*DISTANCES, "similarity"):
             logger.warning("%s", UNSAID)
 
     def postprocess_nodes(
@@ -91,10 +85,8 @@ class FilterPostprocessor(BaseNodePostprocessor):
         scores = [node.score for node in nodes]
         if self.exponential:
             scores = [None if score is None else _distance(score) for score in scores]
-        kept, _ = keep(
-            self.filter, query_bundle.query_str, nodes, scores, metric=self.metric, user=self.user
-        )
-        return kept
+        query = query_bundle.query_str
+        return keep(self.filter, query, nodes, scores, metric=self.metric, user=self.user)
 
 
 def _distance(score: float) -> float:

@@ -147,12 +147,12 @@ def keep(
     *,
     metric: Metrics | None,
     user: User | None,
-) -> tuple[list[Document], Result]:
-    """Those of `docs` that `flt` keeps, in its order, and its result.
+) -> list[Document]:
+    """Those of `docs` that `flt` keeps, in its order.
 
     If a score is missing, the order given is the rank. Of several named ones, `scores` are the
-    fused. The documents alone do not say why nothing
-    is kept, or what a layer lacked, so that is logged. Raises InputError, SettingsError.
+    fused. The documents alone do not say why nothing is kept, or what a layer lacked, so that is
+    logged. Raises InputError, SettingsError.
     """
     fused = not isinstance(metric, Mapping) or FUSED in metric
     result = flt(query, docs, scores if fused else None, metric=metric, user=user)
@@ -160,7 +160,7 @@ def keep(
         log.warning("%s: %s", result.status, result.message)
     for kind in dict.fromkeys(need.kind for need in result.needs):
         _lacks(kind)
-    return [hit.doc for hit in result], result
+    return [hit.doc for hit in result]
 
 
 @cache

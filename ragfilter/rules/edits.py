@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
 
-from ragfilter.errors import Action, ConflictError, InputError, StoreError
+from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
@@ -82,7 +82,6 @@ def turn(
     chunk_id: str | None = None,
     expected: str | EllipsisType | None = ...,
     among: Container[str] | None = None,
-    rest: bool = False,
 ) -> tuple[Edit, ...]:
     """Undo or redo what `plan_turn` says, restoring the exact texts.
 
@@ -90,9 +89,7 @@ def turn(
     and ConflictError as `plan_turn` does, ConflictError if the rule is not what the user saw, and
     StoreError.
     """
-    entries = plan_turn(
-        kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among, rest=rest
-    )
+    entries = plan_turn(kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among)
     if expected is not ... and entries[0].before != (expected or None):
         raise _changed_by_another(entries[0].chunk_id)
     return _write(store, journal, entries, who=who, kind=kind)
@@ -106,14 +103,13 @@ def plan_turn(
     edit_id: int | None = None,
     chunk_id: str | None = None,
     among: Container[str] | None = None,
-    rest: bool = False,
 ) -> tuple[Entry, ...]:
     """What undoing or redoing would change, rule by rule.
 
     Undo takes back the last change of the collection, the last edit of one chunk, or any edit of
     the history with those made together with it; redo brings back what was undone last, unless
     another edit was saved since. With `among`, only edits of these chunks, as if the others did not
-    exist. With `rest`, without the chunks that have changed since or are gone.
+    exist. Chunks that are gone are left out.
 
     Raises InputError if there is nothing to undo or redo, or no such edit, and ConflictError naming
     the chunks that have changed since.
@@ -127,30 +123,15 @@ def plan_turn(
         if chunk_id is not None or last.batch is None:
             return (turned(kind, last),)
         edit_id = last.id
-    state: State = "done" if kind == "undo" else "undone"
-    edits = _edits_in(store, journal, edit_id, among, state)
-    entries = tuple(turned(kind, edit) for edit in edits)
+    edits = _edits_in(store, journal, edit_id, among, "done" if kind == "undo" else "undone")
     # The same text may be back. Without the edits in between, their undo would fail for ever.
     later = journal.changed_since(edits[0])
-    if not rest:
-        changed = [entry.chunk_id for entry in entries if entry.chunk_id in later]
-        if changed:
-            raise _changed_since(changed, "rest")
-        _check(store, entries, action="rest")
-        return entries
-    present = store.rules([entry.chunk_id for entry in entries])
-    entries = tuple(
-        entry
-        for entry in entries
-        if entry.chunk_id not in later
-        and entry.chunk_id in present
-        and (present[entry.chunk_id] or None) == entry.before
-    )
-    if not entries:
-        raise ConflictError(
-            "All rules of this change were changed since. Nothing was written.",
-            remedy="Undo the later changes first.",
-        )
+    changed = [edit.chunk_id for edit in edits if edit.chunk_id in later]
+    if changed:
+        raise _changed_since(changed)
+    there = store.rules([edit.chunk_id for edit in edits])
+    entries = tuple(turned(kind, edit) for edit in edits if edit.chunk_id in there or not there)
+    _check(store, entries)
     return entries
 
 
@@ -206,11 +187,10 @@ def _write(
         return _write_together(together, store, journal, entries, who=who, kind=kind)
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()
-    action: Action = "" if kind == "edit" else "rest"
     try:
         chunk_id = entries[0].chunk_id if len(entries) == 1 else None
         recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-        _check(store, entries, action=action)
+        _check(store, entries)
         entries = [entry for entry in entries if entry.before != entry.after]
         if not entries:
             return ()
@@ -219,7 +199,7 @@ def _write(
         with _renewed(journal, begun[0]):
             try:
                 # Check again, now that nobody else can write.
-                _check(store, entries, action=action)
+                _check(store, entries)
                 store.set_rules({entry.chunk_id: entry.after for entry in entries})
             except ConflictError:
                 journal.roll_back(begun[0])
@@ -257,17 +237,16 @@ def _write_together(
     kind: Kind,
 ) -> tuple[Edit, ...]:
     """The same where rules and journal are in one database: in one transaction."""
-    action: Action = "" if kind == "edit" else "rest"
     try:
         with transaction():
-            _check(store, entries, action=action)
+            _check(store, entries)
             entries = [entry for entry in entries if entry.before != entry.after]
             if not entries:
                 return ()
             batch = uuid4().hex if len(entries) > 1 else None
             begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
             # Check again: who edits the same chunk now waits for the entry.
-            _check(store, entries, action=action)
+            _check(store, entries)
             store.set_rules({entry.chunk_id: entry.after for entry in entries})
             return journal.finish(begun[0])
     except StoreError as error:
@@ -319,7 +298,7 @@ def _edits_in(
     return in_state
 
 
-def _check(store: RuleStore, entries: Sequence[Entry], *, action: Action) -> None:
+def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
     """Raise ConflictError unless the store holds what the entries expect."""
     expected = {entry.chunk_id: entry.before for entry in entries}
     present = {i: rule or None for i, rule in store.rules(list(expected)).items()}
@@ -329,13 +308,12 @@ def _check(store: RuleStore, entries: Sequence[Entry], *, action: Action) -> Non
             f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the collection. "
             "Nothing was written.",
             remedy="Leave it out." if len(gone) == 1 else "Leave them out.",
-            action=action,
         )
     changed = [i for i in expected if present[i] != expected[i]]
     if changed and len(expected) == 1:
         raise _changed_by_another(changed[0])
     if changed:
-        raise _changed_since(changed, action)
+        raise _changed_since(changed)
 
 
 def _changed_by_another(chunk_id: str) -> ConflictError:
@@ -345,11 +323,10 @@ def _changed_by_another(chunk_id: str) -> ConflictError:
     )
 
 
-def _changed_since(ids: Sequence[str], action: Action) -> ConflictError:
+def _changed_since(ids: Sequence[str]) -> ConflictError:
     return ConflictError(
         f"The rules of {_named(ids)} were changed since. Nothing was written.",
         remedy="Look at them as they are now, and undo the later change first or leave them out.",
-        action=action,
     )
 
 

@@ -6,8 +6,7 @@ suggest --out`) and the records that `index` reads have the same form. An import
 `query_must` and failed drafts; ``"query_must": null`` removes the chunk's rule. Drafts with remarks
 are held back unless they are accepted, since nobody may have seen them; a later line for the same
 chunk replaces them. Any other second line with a different rule is refused, since a bad merge
-leaves both. With `prune`, the rules of chunks that no line names are removed, so that the
-collection has exactly the rules of the file.
+leaves both.
 
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; an invalid rule is
 written as a JSON string. A spreadsheet does not distinguish an empty cell from a missing one, so a
@@ -54,7 +53,7 @@ REMARKS_KEY = "remarks"
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """A rule to store: canonical text, None to remove the rule. `before` is what is stored now.
-    `doubts` are the remarks of its draft. `line` is 0 for a pruned rule."""
+    `doubts` are the remarks of its draft."""
 
     line: int
     chunk_id: str
@@ -94,11 +93,6 @@ class ImportPlan:
     refusals: tuple[RefusedLine, ...]
     unchanged: int
     skipped: int
-
-    @property
-    def pruned(self) -> int:
-        """How many changes remove a rule that is not in the file."""
-        return sum(not change.line for change in self.changes)
 
 
 def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
@@ -160,25 +154,14 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
     return {chunk_id: chunk for chunk_id, (_, chunk) in chunks.items()}, tuple(refusals)
 
 
-def plan(
-    path: Path,
-    stored: dict[str, str | None],
-    *,
-    with_doubts: bool = False,
-    prune: bool = False,
-) -> ImportPlan:
-    """What importing the file at `path` would change of `stored` (chunk id to rule text).
-
-    Without `with_doubts`, drafts with doubts are held back. With `prune`, the rules of chunks that
-    no line names are removed. Writes nothing. Raises InputError if the file cannot be read at all
-    or, with `prune`, if a line does not say which chunk it is about.
-    """
+def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> ImportPlan:
+    """What importing the file at `path` would change of `stored` (chunk id to rule text). Without
+    `with_doubts`, drafts with doubts are held back. Writes nothing. Raises InputError if the file
+    cannot be read at all."""
     wanted: dict[str, FileChange] = {}
     refusals: list[RefusedLine] = []
-    named: set[str] = set()
     skipped = 0
     for record in _records(path):
-        named.add(record.chunk_id if isinstance(record, RefusedLine) else record[1])
         change = record if isinstance(record, RefusedLine) else _change(*record, stored)
         if change is None:
             skipped += 1
@@ -190,16 +173,6 @@ def plan(
                 wanted[change.chunk_id] = change
             elif first.after != change.after:
                 refusals.append(_second(change.line, change.chunk_id, first.line))
-    if prune:
-        if "" in named:
-            line = next(each.line for each in refusals if not each.chunk_id)
-            raise InputError(
-                f"Line {line} of {path} does not say which chunk it is about, so it is not "
-                "known which rules the file lacks.",
-                remedy="Correct the line, or import without removing rules.",
-            )
-        lacking = ((i, rule) for i, rule in stored.items() if rule and i not in named)
-        wanted |= {i: FileChange(0, i, rule, None) for i, rule in lacking}
     changes = wanted.values()
     new = [change for change in changes if change.before != change.after]
     return ImportPlan(

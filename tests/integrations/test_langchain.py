@@ -50,22 +50,6 @@ def test_without_a_score_for_each_the_order_is_the_rank(scores: tuple[float | No
     assert compressed(documents(scores)) == [0, 1, 2, 3, 4]
 
 
-def test_decisions_come_only_when_asked_for_and_on_copies() -> None:
-    docs = documents()
-    told = rf.Filter("adaptive-gap").as_langchain(metric="l2", decisions=True)
-    kept = told.compress_documents(docs, QUERY)
-    assert [doc.page_content for doc in kept] == [doc.page_content for doc in docs[:4]]
-    assert kept[0].metadata["ragfilter"] == {
-        "rank": 1,
-        "distance": 0.12,
-        "rerank_score": None,
-        "outcome": "kept",
-        "layer": "cutoff",
-        "reason": "before the cliff of 0.150 after hit 4",
-    }
-    assert all(doc.metadata.keys() == {"score"} for doc in docs)
-
-
 def test_a_document_is_handed_back_where_its_references_are_hidden() -> None:
     docs = [
         Document("a", id="a", metadata={"refs": ["b"]}),

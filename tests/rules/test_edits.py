@@ -290,8 +290,6 @@ def test_an_earlier_step_is_undone_unless_it_was_changed_since(
     with pytest.raises(ConflictError, match="The rules of y were changed since"):
         turn("undo", store, journal, edit_id=first, who="ann")
     assert store.held == {"x": C, "y": A, "z": C}
-    turn("undo", store, journal, edit_id=first, who="ann", rest=True)
-    assert store.held == {"x": A, "y": A, "z": C}
     turn("undo", store, journal, edit_id=later[0].id, who="ann")
     assert store.held["z"] == B
 
@@ -301,13 +299,11 @@ def test_a_step_is_undone_although_a_chunk_is_gone_or_was_indexed_again(
 ) -> None:
     first = change_two(store, journal)
     del store.held["x"]
-    with pytest.raises(ConflictError, match="x is no longer in the collection"):
-        turn("undo", store, journal, edit_id=first, who="ann")
-    turn("undo", store, journal, edit_id=first, who="ann", rest=True)
+    turn("undo", store, journal, edit_id=first, who="ann")
     assert store.held == {"y": None, "z": B}
     store.held["y"] = A
-    with pytest.raises(ConflictError, match="All rules of this change were changed since"):
-        turn("redo", store, journal, edit_id=first, who="ann", rest=True)
+    with pytest.raises(ConflictError, match="changed"):
+        turn("redo", store, journal, edit_id=first, who="ann")
 
 
 def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(

@@ -166,7 +166,6 @@ def import_(
     filtering: Filtering,
     saving: Saving,
     with_doubts: Annotated[bool, "Also save drafts with remarks."] = False,
-    prune: Annotated[bool, "Also remove the rules of chunks that the file does not name."] = False,
     as_json: Json = False,
 ) -> int:
     """Save the rules of a file as one step.
@@ -178,9 +177,9 @@ def import_(
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         chunks, incomplete = store.entries(), store.incomplete
-        # A hidden chunk is refused like one that does not exist, and never pruned.
+        # A hidden chunk is refused like one that does not exist.
         stored = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
-        plan = rule_files.plan(file, stored, with_doubts=with_doubts, prune=prune)
+        plan = rule_files.plan(file, stored, with_doubts=with_doubts)
         warn(incomplete)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
@@ -188,7 +187,6 @@ def import_(
         "dry_run": saving.dry_run,
         "saved" if saved.done else "would_save": [*map(_change_document, plan.changes)],
         "held_back": [*map(_change_document, plan.held)],
-        "pruned": plan.pruned,
         "unchanged": plan.unchanged,
         "skipped": plan.skipped,
         "refused": plan.refusals,
@@ -209,9 +207,8 @@ def _import_text(collection: str, plan: ImportPlan, *, saved: bool) -> str:
     lines += [_doubts("held back", change) for change in plan.held]
     lines += [refusal.message for refusal in plan.refusals]
     verb = "saved" if saved else "would be saved"
-    pruned = f" ({plan.pruned} of them removed, as the file lacks them)" if plan.pruned else ""
     lines.append(
-        f"{collection}: {counted(len(plan.changes), 'rule')} {verb}{pruned}, {plan.unchanged} "
+        f"{collection}: {counted(len(plan.changes), 'rule')} {verb}, {plan.unchanged} "
         f"unchanged, {counted(plan.skipped, 'line')} without a rule skipped, "
         f"{len(plan.refusals)} refused"
         + (f", {len(plan.held)} held back for doubts" if plan.held else "")
@@ -273,7 +270,6 @@ class Turning:
 
     chunk: OneChunk = None
     edit: EditId = None
-    rest: Annotated[bool, "Leave out rules that were changed since."] = False
 
 
 @command(rules)
@@ -303,22 +299,18 @@ def _turn(
 ) -> int:
     from ragfilter.rules import edits
 
-    chunk, edit, rest = turning.chunk, turning.edit, turning.rest
+    chunk, edit = turning.chunk, turning.edit
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
-    if chunk is not None and rest:
-        raise InputError("--rest is for changes of several rules.", remedy="Leave out the chunk.")
     turned: tuple[Edit, ...] = ()
     with place.open("rules") as bench:
         store, journal = bench.collection(place.collection), bench.journal
-        entries = edits.plan_turn(kind, store, journal, edit_id=edit, chunk_id=chunk, rest=rest)
+        entries = edits.plan_turn(kind, store, journal, edit_id=edit, chunk_id=chunk)
         after = {entry.chunk_id: entry.after for entry in entries}
         saved = saving.weigh(after, bench, place, filtering)
         if saved.done:
             who = bench.deployment.user
-            turned = edits.turn(
-                kind, store, journal, who=who, edit_id=edit, chunk_id=chunk, rest=rest
-            )
+            turned = edits.turn(kind, store, journal, who=who, edit_id=edit, chunk_id=chunk)
     document: dict[str, Any] = {"saved": saved.done, "edits": turned}
     lines = [f"{e.kind} of edit {e.of}: the rule of {e.chunk_id} is {e.after or 'none'}\n"
              for e in turned]  # fmt: skip

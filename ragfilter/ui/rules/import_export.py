@@ -17,7 +17,7 @@ from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
 
-FILE, DOUBTS, PRUNE = "files-file", "files-doubts", "files-prune"
+FILE, DOUBTS = "files-file", "files-doubts"
 PAGE = 20
 
 
@@ -76,15 +76,10 @@ def _import(work: Desk) -> None:
     if file is None:
         return
     with_doubts = st.checkbox("With doubts", key=DOUBTS, help="Includes drafts with remarks.")
-    prune = st.checkbox(
-        "Remove other rules",
-        key=PRUNE,
-        help="Also removes the rules of chunks that the file does not name.",
-    )
     stored = {i: chunk.rule for i, chunk in work.chunks.items()}
     try:
         with as_files(file) as (path,):
-            plan = rule_files.plan(path, stored, with_doubts=with_doubts, prune=prune)
+            plan = rule_files.plan(path, stored, with_doubts=with_doubts)
     except InputError as error:
         st.error(message(str(error)))
         return
@@ -92,11 +87,8 @@ def _import(work: Desk) -> None:
 
 
 def _planned(work: Desk, plan: ImportPlan) -> None:
-    pruned = (
-        f" ({plan.pruned} of them removals, as the file lacks these rules)" if plan.pruned else ""
-    )
     st.markdown(
-        f"{counted(len(plan.changes), 'rule')} to save{pruned}, {plan.unchanged} unchanged, "
+        f"{counted(len(plan.changes), 'rule')} to save, {plan.unchanged} unchanged, "
         f"{len(plan.held)} held back for doubts, {len(plan.refusals)} refused."
     )
     refused = [f"{_where(each)}: {each.error}" for each in plan.refusals]

@@ -213,10 +213,6 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any) -> None:
     give(page, "rules.jsonl", owlbear, {"id": "monster-owlbear-lair", "query_must": {"x": 1}})
     assert "1 rule to save, 0 unchanged, 0 held back for doubts, 1 refused." in told(page)
     assert "line 2 monster-owlbear-lair" in told(page)
-    page.at.checkbox(key="files-prune").check()
-    assert "124 rules to save (123 of them removals" in told(settled(page.run()))
-    page.at.checkbox(key="files-prune").uncheck()
-    settled(page.run())
     assert stored("monster-owlbear") is None
     confirmed(page, "files-save", "files-sure")
     assert stored("monster-owlbear") == '{"contain":"owlbear"}'
