@@ -14,7 +14,7 @@ from test_collections import indexed
 
 from ragfilter.rules import edits
 from ragfilter.ui.evaluate.page import PARTS as EVALUATE_PARTS
-from ragfilter.ui.evaluate.results import VIEWS
+from ragfilter.ui.evaluate.page import VIEWS
 from ragfilter.ui.rules.page import PARTS
 from ragfilter.ui.session import resources
 

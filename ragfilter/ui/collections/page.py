@@ -21,13 +21,13 @@ from ragfilter.stores.manage import export
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
-from ragfilter.ui.kit import empty, problems
+from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.views import Visit
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore
@@ -160,11 +160,11 @@ def _collections(visit: Visit, user: User) -> None:
     _table(every)
     _one(every, visit, user)
     _elsewhere(visit.resources)
-    if state.session().collection in empty.DEMOS:
+    if state.session().collection in problems.DEMOS:
         # Whoever tries one demo is offered the other one too.
-        for name, (_, about) in empty.DEMOS.items():
+        for name, (_, about) in problems.DEMOS.items():
             if name not in visit.collections or not visit.collections[name].complete:
-                empty.draw_build_button(name, queue_of(visit.resources.bench), about)
+                problems.draw_build_button(name, queue_of(visit.resources.bench), about)
 
 
 @st.fragment

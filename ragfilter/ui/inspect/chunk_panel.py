@@ -29,7 +29,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import open_resources
-from ragfilter.ui.session.visit import View, author
+from ragfilter.ui.session.views import View, author
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button of every grade, whose shortcut key is the grade."""

@@ -42,7 +42,7 @@ from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 VIEW, TITLE_WIDTH = "tune", 30
 KEY, SECOND = "drag", "second-score"
@@ -87,7 +87,7 @@ def draw(view: View) -> None:
             "moves": session.drag_moves,
         }
         ids = [row.id for row in points.rows]
-        html.mount("inspect/curve_drag.js", HTML, key=KEY, data=data, height="stretch",
+        html.mount("inspect/curve_lines.js", HTML, key=KEY, data=data, height="stretch",
                     on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
     _draw_fold(every, points, len(view.rows))
 

@@ -17,7 +17,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid, share
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 NAME, HEIGHT = "rows", 400
 TITLE_WIDTH = 28

@@ -27,9 +27,9 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import answers, grid
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import questions, state
+from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 ROW, MAX_ROWS = 30, 6
@@ -94,7 +94,7 @@ def draw_button(result: PoolResult, costs: Forecast) -> None:
         key="need-judge",
         type="primary",
         icon=":material/refresh:" if again else ":material/bolt:",
-        on_click=questions.request,
+        on_click=pools.request,
         args=("judge", again),
         help="Sends one prompt to the LLM. The tab Judge shows it.",
     )

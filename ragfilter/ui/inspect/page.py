@@ -21,14 +21,14 @@ from ragfilter.report import trace_text, visible
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, judge_panel
-from ragfilter.ui.kit import answers, empty, help, problems, share, sidebar, stacks, summary
+from ragfilter.ui.kit import answers, guide, problems, share, sidebar, summary
 from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import link, questions, state, widget
+from ragfilter.ui.session import link, pools, state, widget
 from ragfilter.ui.session.resources import Resources, score_key
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 HEIGHT = 584
 """Minimum height of the panel in pixels; the style sheet uses the height of the window."""
@@ -79,11 +79,11 @@ def begin(view: View) -> Places:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         html.unseen_heading("Before and after")
-        before, after = stacks.before_and_after(view.mine, current_story)
+        before, after = summary.before_and_after(view.mine, current_story)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         sidebar.draw_reset(f"Back to {now.profile}")
-        stacks.draw((before, after), view.mine, on_open=state.open_chunk)
+        summary.draw_stacks((before, after), view.mine, on_open=state.open_chunk)
     with right:
         html.unseen_heading("Curve")
         curve_panel.draw(view)
@@ -99,7 +99,7 @@ def finish(view: View, places: Places) -> None:
         if places.panel is None:
             html.unseen_heading("Answers")
             if not view.result.kept:
-                empty.nothing_kept(view.result)
+                problems.nothing_kept(view.result)
             answers.draw_both(view)
         else:
             # Loaded when the evidence is opened.
@@ -156,7 +156,7 @@ def _open_more(view: View) -> None:
         # The address bar has the rest.
         share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
-    help.draw(view.resources)
+    guide.draw(view.resources)
 
 
 def _ask_recorded(on: bool) -> None:
@@ -178,7 +178,7 @@ def _draw_needs(view: View) -> None:
     """Draw buttons for what the result lacks and, if the settings have outgrown the pool, for
     asking again. While the judge's panel is open, its button is drawn there."""
     result, resources = view.result, view.resources
-    wider = questions.falls_short(view.asked, result, result.settings)
+    wider = pools.falls_short(view.asked, result, result.settings)
     rerank, again = _reranking(result)
     costs = None if state.session().panel == "Judge" else judge_panel.costs_of(result, resources)
     if rerank is None and costs is None and not wider:
@@ -190,7 +190,7 @@ def _draw_needs(view: View) -> None:
                 key="need-rerank",
                 type="primary",
                 icon=":material/refresh:" if again else ":material/bolt:",
-                on_click=questions.request,
+                on_click=pools.request,
                 args=("rerank", again),
                 help=f"{literal(rerank.why)}. Until then, the layer uses distances.",
             )
@@ -255,7 +255,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
             )
         html.unseen_heading(name)
         if not view.result.kept:
-            empty.nothing_kept(view.result)
+            problems.nothing_kept(view.result)
         match name:
             case "Chunk":
                 # Its code is imported the first time it is drawn.

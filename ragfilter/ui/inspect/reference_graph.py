@@ -25,7 +25,7 @@ from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import ShelfSpec
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 CLOSURE = 5000
 """Maximum number of chunks read around one chunk."""

@@ -46,7 +46,7 @@ from ragfilter.ui.look import html, prose
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
-from ragfilter.ui.session.visit import View, author
+from ragfilter.ui.session.views import View, author
 
 TICK_S = 0.1
 MAX_ADDED = 2

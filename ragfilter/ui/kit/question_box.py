@@ -13,7 +13,7 @@ from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.views import Visit
 
 MAX_EXAMPLES = 6
 LONGEST = 34

@@ -19,7 +19,7 @@ from ragfilter.model import PoolResult
 from ragfilter.report import visible
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 if TYPE_CHECKING:
     from ragfilter.publish.reports import Called

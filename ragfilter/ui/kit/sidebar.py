@@ -29,7 +29,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, sign
+from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, sign
 
 ORDER_HELP = (
     "Each layer works on what the one above lets through: what is hidden goes first, then what "

@@ -18,7 +18,7 @@ from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
-from ragfilter.ui.session.visit import author
+from ragfilter.ui.session.views import author
 
 PAGE = 5
 LOOKS = {"+": "rf-in", "-": "rf-out"}

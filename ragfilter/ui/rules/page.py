@@ -31,7 +31,7 @@ from ragfilter.ui.rules import (
     undo_history,
 )
 from ragfilter.ui.session import link, state
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.views import Visit
 
 ABOUT = (
     "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. "

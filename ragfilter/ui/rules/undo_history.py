@@ -21,7 +21,7 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import ShelfSpec
-from ragfilter.ui.session.visit import author
+from ragfilter.ui.session.views import author
 
 PAGE, TITLE_WIDTH = 50, 35
 TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)

@@ -20,9 +20,9 @@ from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
 from ragfilter.ui.look import html, prose
-from ragfilter.ui.session import questions, state, widget
+from ragfilter.ui.session import pools, state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.visit import author
+from ragfilter.ui.session.views import author
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]
@@ -126,7 +126,7 @@ def act(
         _toast(message)
     else:
         try:
-            questions.follow_edit(collection, version, resources)
+            pools.follow_edit(collection, version, resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()

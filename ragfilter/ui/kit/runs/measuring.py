@@ -20,7 +20,7 @@ from ragfilter.ui.kit import progress
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
-from ragfilter.ui.session.visit import Visit, author
+from ragfilter.ui.session.views import Visit, author
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.runs import MeasuredRun

@@ -19,7 +19,6 @@ from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit import problems
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import AskedQuestion
@@ -152,18 +151,12 @@ class View:
 
 
 def begin(*, anew: bool = False) -> Visit:
-    """Open the workspace; with `anew`, list its collections again. If that fails, show the error
-    and stop the run."""
-    try:
-        with st.spinner("Opening the workspace …"):
-            # First, because the link may name a judge prompt of the workspace.
-            resources = open_resources()
-            link.open_session()
-            known = known_collections(resources, anew=anew)
-        return Visit(state.settings(), known, resources)
-    except RagfilterError as error:
-        problems.show(error)
-        st.stop()
+    """Open the workspace; with `anew`, list its collections again. Raises RagfilterError."""
+    with st.spinner("Opening the workspace …"):
+        # First, because the link may name a judge prompt of the workspace.
+        resources = open_resources()
+        link.open_session()
+        return Visit(state.settings(), known_collections(resources, anew=anew), resources)
 
 
 def view(
@@ -180,10 +173,10 @@ def view(
         link.share(more=more)
         return None, None
     # Imported with the first question.
-    from ragfilter.ui.session import questions
+    from ragfilter.ui.session import pools
 
     try:
-        pool = questions.pool(visit.settings, visit.resources)
+        pool = pools.pool(visit.settings, visit.resources)
         asked = state.session().asked
         if pool is None or asked is None:
             link.share(more=more)
