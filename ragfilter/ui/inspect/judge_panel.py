@@ -122,7 +122,7 @@ def in_prompt(costs: Forecast, settings: Judge) -> str:
     if costs.remembered:
         return f"{numbers.chunks(costs.asked)}, same prompt as before: the cached answer is used."
     room = numbers.tokens(settings.max_prompt_tokens)
-    parts = [f"{costs.asked} in the prompt {costs.prompt_version}"]
+    parts = [f"{costs.asked} in the prompt"]
     if costs.shortened:
         parts.append(f"{costs.shortened} shortened to fit {room}")
     if costs.left_out:
