@@ -305,7 +305,6 @@ def _problem(name: str, resources: Resources) -> str:
 
 
 @state.then_page
-@state.tell_errors()
 def _order(
     resources: Resources, draft: UploadDraft, reading: ReadOptions, name: str, model: str, new: bool
 ) -> None:

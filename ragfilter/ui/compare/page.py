@@ -88,7 +88,10 @@ def _bar(
         _choice("a", here, runs)
         st.button("Swap", key="sides-swap", icon=":material/swap_horiz:", on_click=choosing.swap)
         _choice("b", here, runs)
-        _over(measuring.sets_of(here), name)
+        sets = measuring.sets_of(here)
+        names = sets if name in sets or not name else [name, *sets]
+        labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
+        widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
         st.button(
             "Copy A to B",
             key="sides-copy",
@@ -107,13 +110,6 @@ def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
     labels = {each: choosing.named(each, letter, runs) for each in words}
     choose = partial(choosing.put, letter, changes={})
     widget.select(letter.upper(), labels, word, f"side-{letter}-box", choose, width=250)
-
-
-def _over(sets: Mapping[str, int], name: str) -> None:
-    """Draw the choice between one question and a query set."""
-    names = sets if name in sets or not name else [name, *sets]
-    labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
-    widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
 
 
 TITLE_WIDTH = 40

@@ -155,23 +155,18 @@ def _more(asked: ChosenSet) -> None:
         "Count an LLM's labels", key=measuring.LLM, persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )  # fmt: skip
-    on = asked.book.records_history(asked.collection)
+    on, keep = asked.book.records_history(asked.collection), asked.book.record_history
     st.toggle(
         "Keep asked questions",
         on,
         help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
-        **widget.of("history-box", on, _choose_history, asked),
+        **widget.of("history-box", on, state.tell_errors()(lambda on: keep(asked.collection, on))),
     )
 
 
 def _chosen_id(saved: Mapping[int, Run]) -> int:
     run = state.session().run
     return run if run in saved else next(iter(saved))
-
-
-@state.tell_errors()
-def _choose_history(on: bool, asked: ChosenSet) -> None:
-    asked.book.record_history(asked.collection, on)
 
 
 VIEWS = ROWS, LAYERS, QUERIES, PLOTS = "Comparison", "Layers", "Questions", "Plots"

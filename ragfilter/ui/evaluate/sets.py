@@ -9,7 +9,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -21,9 +20,9 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.labelling import Bill, Request
-from ragfilter.evaluate.query_files import LabelRow, read_import, write
-from ragfilter.model import Chunk, User
-from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, LabelBook, conflicts
+from ragfilter.evaluate.query_files import read_import, write
+from ragfilter.model import Chunk
+from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, conflicts
 from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -51,7 +50,7 @@ def draw_questions(asked: ChosenSet) -> None:
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, asked.chunks, asked.user
     there = query_sets.questions(*of_set) if asked.sets[name] else {}
-    filled = _filled(turn, there)
+    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{turn}", there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         title = st.text_input(
@@ -95,9 +94,10 @@ def draw_questions(asked: ChosenSet) -> None:
                     help="Cannot be undone. Labels stay with their questions.",
                 )
             if there:
+                parts = 1 + llm()
                 st.download_button(
                     "Export",
-                    data=partial(_export, of_set, llm=llm()),
+                    data=lambda: packed(*query_sets.exported(*of_set)[:parts]),
                     file_name=f"{collection}-labels.zip",
                     mime="application/zip",
                     key="set-export",
@@ -108,17 +108,6 @@ def draw_questions(asked: ChosenSet) -> None:
                 )
     with right:
         _files(asked)
-
-
-def _filled(turn: str, there: Mapping[str, str]) -> Mapping[str, str]:
-    """The questions that the text was filled with. A text that nobody has edited follows the stored
-    set, which another session may change."""
-    key, text = f"set-filled-{turn}", f"set-text-{turn}"
-    filled: Mapping[str, str] = st.session_state.setdefault(key, there)
-    if filled != there and st.session_state.get(text) == _as_text(filled):
-        st.session_state[key], st.session_state[text] = there, _as_text(there)
-        return there
-    return filled
 
 
 def _as_text(questions: Mapping[str, str]) -> str:
@@ -158,11 +147,6 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
         for path in paths:
             archive.write(path, path.name)
     return out.getvalue()
-
-
-def _export(of_set: tuple[LabelBook, str, str, Mapping[str, Chunk], User], *, llm: bool) -> bytes:
-    people, by_llm = query_sets.exported(*of_set)
-    return packed(people, by_llm if llm else None)
 
 
 def _files(asked: ChosenSet) -> None:
@@ -236,7 +220,10 @@ def _remove(asked: ChosenSet) -> None:
 def _import(
     asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
 ) -> None:
-    by_id, rows, warnings = read_files(questions, qrels)
+    warnings: list[str] = []
+    with as_files(questions, qrels) as paths:
+        by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
+        warnings = [by_name(each, paths) for each in warnings]
     there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
     title = Path(questions.name).stem
     missing = query_sets.import_set(
@@ -250,17 +237,6 @@ def _import(
         state.notice(f"{each}.")
     counts = f"{counted(len(by_id), 'question')} and {counted(len(rows), 'label')}"
     st.toast(message(f"Imported {title} with {counts}.{lost}"))
-
-
-def read_files(
-    questions: UploadedFile, qrels: UploadedFile | None
-) -> tuple[dict[str, str], list[LabelRow], list[str]]:
-    """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
-    and line."""
-    warnings: list[str] = []
-    with as_files(questions, qrels) as paths:
-        by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
-        return by_id, rows, [by_name(each, paths) for each in warnings]
 
 
 def _saved(name: str | None) -> None:

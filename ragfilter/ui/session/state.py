@@ -510,13 +510,14 @@ def tell_errors() -> Iterator[None]:
         notice(str(error))
 
 
-def then_page(act: Callable[P, None]) -> Callable[P, None]:
+def then_page(act: Callable[P, object]) -> Callable[P, None]:
     """`act` as a callback in a fragment, after which the whole page runs, because other parts show
-    what it changes."""
+    what it changes, or its error."""
 
     @wraps(act)
     def acting(*args: P.args, **kwargs: P.kwargs) -> None:
-        act(*args, **kwargs)
+        with tell_errors():
+            act(*args, **kwargs)
         st.rerun()
 
     return acting
