@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import ceil
 from typing import Any
 
@@ -56,13 +55,15 @@ def draw(view: View) -> None:
     detail, line = cut_of(result), cut_line(result)
     every = replace(curve_plot.place(result, view.rows, detail), labels=view.grades)
     points = every.folded(session.chunk) if _folds() else every
+    name = st.session_state.get(SECOND)
+    others = other_scores(result) if name and session.tuning else {}
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
             points,
             line,
             _frame(view, points, line),
             tuned=(result, detail) if session.tuning and detail is not None else None,
-            second=_second(result) if session.tuning else None,
+            second=(name, others[name]) if name in others else None,
             chosen=session.chunk,
             dark=theme.is_dark(),
         )
@@ -88,7 +89,9 @@ def draw(view: View) -> None:
         }
         ids = [row.id for row in points.rows]
         html.mount("inspect/curve_lines.js", HTML, key=KEY, data=data, height="stretch",
-                    on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
+                   on_moved_change=_moved,
+                   on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
+                   )  # fmt: skip
     _draw_fold(every, points, len(view.rows))
 
 
@@ -142,8 +145,13 @@ def controls(view: View) -> None:
     result = view.shown
     draw_settings(result, dict(view.summary.strategies))
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        points = curve_plot.place(result, view.rows, cut_of(result))
-        _ranges(len(points.x))
+        points, window = curve_plot.place(result, view.rows, cut_of(result)), state.session().window
+        everything = f"All {len(points.x)}"
+        st.segmented_control(
+            "Shown", WINDOWS, default=window, required=True, label_visibility="collapsed",
+            format_func=lambda name: everything if name == ALL else name,
+            **widget.of("window-box", window, state.put, "window", labels=everything),
+        )  # fmt: skip
         if others := other_scores(result):
             st.selectbox(
                 "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,
@@ -163,25 +171,6 @@ def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
         for name, values in every.items()
         if any(drawn.get(i) != value for i, value in values.items())
     }
-
-
-def _second(result: PoolResult) -> tuple[str, dict[str, float]] | None:
-    name, others = st.session_state.get(SECOND), other_scores(result)
-    return (name, others[name]) if name in others else None
-
-
-def _ranges(count: int) -> None:
-    """Draw the choice of ranks. It is stored in the session, so sliders do not move the view."""
-    everything = f"All {count}"
-    st.segmented_control(
-        "Shown",
-        WINDOWS,
-        default=state.session().window,
-        required=True,
-        format_func=lambda name: everything if name == ALL else name,
-        label_visibility="collapsed",
-        **widget.of("window-box", state.session().window, state.put, "window", labels=everything),
-    )
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:
@@ -345,10 +334,6 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
         "low": low, "step": step, "count": count, "digits": 0 if info.value_type is int else 3,
         "value": value, "steps": keeps(result, name, values),
     }  # fmt: skip
-
-
-def _walked(ids: Sequence[str]) -> None:
-    state.open_chunk(ids[st.session_state[KEY].walked])
 
 
 def _moved() -> None:

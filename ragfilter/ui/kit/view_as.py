@@ -8,7 +8,8 @@ whole collection, never on a question, so they do not reveal whether a hidden ch
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
@@ -63,7 +64,7 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         max(MAX_LEVEL, user.level),
         user.level,
         help="Chunks of a higher level are hidden.",
-        **widget.of(LEVEL, user.level, _set_level),
+        **widget.of(LEVEL, user.level, lambda level: _become(level=level)),
     )
     # In the order in which they were chosen; a user's are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
@@ -76,7 +77,9 @@ def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
         accept_new_options=True,
         help="Chunks of other departments are hidden. Those of this collection are offered; type "
         "any other.",
-        **widget.of(DEPARTMENTS, names, _set_departments),
+        **widget.of(
+            DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
+        ),
     )
 
 
@@ -91,13 +94,8 @@ def seen_as(users: Mapping[str, User]) -> str:
     return named or " · ".join((f"level {user.level}", *user.departments))
 
 
-def _set_level(level: int) -> None:
-    state.session().user = User(level, state.session().user.departments)
-
-
-def _set_departments(names: list[str]) -> None:
-    departments = link.departments(",".join(names))
-    state.session().user = User(state.session().user.level, departments)
+def _become(**changed: Any) -> None:
+    state.session().user = replace(state.session().user, **changed)
 
 
 GUEST, ALL = "Guest", "All departments"
@@ -157,11 +155,7 @@ def choose_user(name: str, users: Mapping[str, User]) -> None:
     """Choose one of the users, in the widget called `name`."""
     now = next((each for each, user in users.items() if user == state.session().user), None)
     widget.select(
-        "Seen as", {each: each for each in users}, now, name, _become, users,
+        "Seen as", {each: each for each in users}, now, name,
+        lambda name: state.put(users.get(name, state.session().user), "user"),
         placeholder="someone else", filter_mode=None,
     )  # fmt: skip
-
-
-def _become(name: str | None, users: Mapping[str, User]) -> None:
-    if name is not None:
-        state.session().user = users[name]
