@@ -69,7 +69,7 @@ def draw(visit: Visit) -> None:
         problems.incomplete(visit.incomplete)
         with (st.empty() if fresh else st).container(key="rules-work"):
             PARTS[part](work)
-        saving.keep_all_in_browser()
+        saving.keep_in_browser()
         _share(work, part)
     except RagfilterError as error:
         problems.show(error)

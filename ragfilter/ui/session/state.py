@@ -132,8 +132,6 @@ class RuleDesk:
     """The name of this session in the browser's store of drafts."""
     restored: set[tuple[str, str]] = field(default_factory=set)
     """The drafts that came from the browser, by collection and chunk."""
-    kept: bool = False
-    """Whether this run has sent the drafts to the browser."""
 
 
 @dataclass(slots=True)

@@ -86,7 +86,7 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
             _say(outcome, "rf-good")
         _confirmation(it)
         effect = beside or st.container(key="rule-effect", gap="small")
-    saving.keep_in_browser(chunk, text)
+    saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
     elif error is None:
@@ -314,8 +314,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else changed in the meantime."""
-    by = f" (by {html.text(trouble.by)})" if trouble.by else ""
-    html.draw(f'<p class="rf-caption">Stored rule{by}; yours is still in the editor</p>')
+    html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.shown(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
         st.button(
