@@ -75,8 +75,7 @@ def _sets(asked: ChosenSet) -> None:
     with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = html.choice(
             "Part", PARTS,
-            "Questions: edit the set. Labels: see who made them, where people disagree, and what "
-            "an LLM proposes.",
+            "Questions: edit the set. Labels: see who made them, and where people disagree.",
             key="sets-part", default=QUESTIONS,
         )  # fmt: skip
     for note in _notes(asked):
@@ -149,7 +148,7 @@ def _notes(asked: ChosenSet) -> list[str]:
 def _more(asked: ChosenSet) -> None:
     st.toggle(
         "Questions and labels", key="sets-open", persist_state="session",
-        help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
+        help="Edit the questions of this set, and see who labelled what.",
     )  # fmt: skip
     st.toggle(
         "Count an LLM's labels", key=measuring.LLM, persist_state="session",

@@ -199,10 +199,6 @@ class Session:
     map_click: tuple[str, Settings, Settings] | None = None
     """The collection of the last click on Tune's map, and the settings after and before it."""
     map_job: Job[Any] | None = None
-    proposing: Job[int] | None = None
-    """An LLM that is asked for labels."""
-    bill: tuple[Any, ...] | None = None
-    """What it would be asked and cost, after what that depends on."""
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
     run: int = 0
