@@ -61,7 +61,14 @@ def draw(view: View) -> None:
         _say(f"<b>Nothing reached the judge.</b> {html.text(why)}")
     else:
         if stats.fallback:
-            _failure(stats.error, result, resources)
+            sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
+            n = numbers.chunks(result.trace("judge").n_out)
+            html.draw(
+                f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed:</b> '
+                f"{html.text(stats.error.rstrip('.'))}. The first {n} by distance are kept, marked fallback.</p>"
+            )
+            if costs := costs_of(result, resources):
+                draw_button(result, costs)
         listed = after(stats, resources.prices).items()
         items = (f"<div><dt>{what}</dt><dd>{html.text(value)}</dd></div>" for what, value in listed)
         html.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
@@ -204,17 +211,6 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
     draw_button(result, costs)
 
 
-def _failure(error: str, result: PoolResult, resources: Resources) -> None:
-    sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
-    n = numbers.chunks(result.trace("judge").n_out)
-    html.draw(
-        f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed.</b> '
-        f"{html.text(_sentence(error))} The first {n} by distance are kept, marked fallback.</p>"
-    )
-    if costs := costs_of(result, resources):
-        draw_button(result, costs)
-
-
 def _verdicts(result: PoolResult) -> None:
     """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
     root."""
@@ -307,8 +303,3 @@ def _prompt(result: PoolResult) -> None:
 
 def _say(body: str) -> None:
     html.draw(f'<p class="rf-say">{body}</p>')
-
-
-def _sentence(error: str) -> str:
-    first = error[:1].upper() + error[1:]
-    return first if first.endswith((".", "!", "?")) else f"{first}."

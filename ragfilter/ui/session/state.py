@@ -30,7 +30,6 @@ from ragfilter.text.normalise import whole
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.labels import Label
-    from ragfilter.ui.session.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"
@@ -198,7 +197,6 @@ class Session:
     """The query sets that settings were tuned on here, by the version of their labels."""
     map_click: tuple[str, Settings, Settings] | None = None
     """The collection of the last click on Tune's map, and the settings after and before it."""
-    map_job: Job[Any] | None = None
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
     run: int = 0

@@ -60,8 +60,8 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
     """Wait for the map over these axes. It gathers all questions when its button is `pressed`, and
     is then replayed for other settings, too. None if there is none, or if it was stopped or
     failed."""
-    resources, settings, session = visit.resources, visit.settings, state.session()
-    backends, user = resources.backends(session.collection), state.user()
+    resources, settings = visit.resources, visit.settings
+    backends, user = resources.backends(state.session().collection), state.user()
     pools_key, shelf = _key(visit, labels, axes), resources.shelf(POOLS)
     # Without the settings of the axes and their record: a click on the map changes only those, and
     # the map stays valid.
@@ -81,17 +81,11 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
         return ReplayedMap(labels, pools, made)
 
     def start() -> Job[ReplayedMap]:
-        before = session.map_job
-        if before is not None:
-            before.stop.set()
         resources.jobs.stop(key)
-        session.map_job = resources.jobs.start(user, key, work)
-        return session.map_job
+        return resources.jobs.start(user, key, work)
 
     job: Job[ReplayedMap] | None = resources.jobs.find(key)
-    # A map that was abandoned for another one was stopped too, and starts again when chosen again.
-    abandoned = job is None or (job.stop.is_set() and session.map_job is not job)
-    if pressed or (abandoned and shelf.get(pools_key) is not None):
+    if pressed or (job is None and shelf.get(pools_key) is not None):
         job = start()
     found = progress.result(job, "mapping", "Gathering", stop=STOP)
     if found is not None and not found.surface.holds(settings):

@@ -67,8 +67,14 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     busy = drafting.collect(chunk, collection, resources)
     drawn = state.drafts().get(chunk.id, saving.shown(it.base))
     text = saving.text_so_far(chunk.id, drawn)
-    error, trouble = _error(text), saving.last(chunk.id, Trouble)
-    if _view() == FORM:
+    rule, trouble = read_rule(text.strip()), saving.last(chunk.id, Trouble)
+    error = rule.error if isinstance(rule, InvalidRule) else None
+    with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
+        view = html.choice(
+            "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
+            key="rule-view", default=JSON,
+        )  # fmt: skip
+    if view == FORM:
         _form(chunk.id, text, chunk.rule, disabled=busy)
         # Saving would read a text area of before.
         st.session_state.pop(widget.current(EDITOR), None)
@@ -96,20 +102,6 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         if error is not None:
             html.aside(UNREADABLE)
     drafting.draw_note(chunk, collection, it.user, resources, busy=busy)
-
-
-def _begin(chunk: Chunk) -> None:
-    """Put an initial rule into the editor."""
-    # On the rule that the author saw, not on one that was saved since.
-    saving.put(template(chunk.name), chunk.id, chunk.rule)
-
-
-def _view() -> str:
-    with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        return html.choice(
-            "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
-            key="rule-view", default=JSON,
-        )  # fmt: skip
 
 
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
@@ -252,16 +244,11 @@ def _buttons(it: Editing, *, busy: bool) -> None:
             st.button(
                 "Template",
                 key="rule-template",
-                on_click=_begin,
-                args=(chunk,),
+                on_click=saving.put,
+                # On the rule that the author sees, not on one that is saved meanwhile.
+                args=(template(chunk.name), chunk.id, chunk.rule),
                 help="Starts from the words of the title.",
             )
-
-
-def _error(text: str) -> RuleError | None:
-    """What is wrong with the text, if anything."""
-    rule = read_rule(text.strip())
-    return rule.error if isinstance(rule, InvalidRule) else None
 
 
 def _confirmation(it: Editing) -> None:
