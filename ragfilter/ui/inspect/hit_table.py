@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.layers.cutoff import DISTANCE, cut_of
-from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
 from ragfilter.text import numbers
@@ -35,7 +34,7 @@ def draw(view: View) -> None:
             "Filter", st.session_state.get("filter", ""), key="filter", persist_state="session",
             placeholder="Words", label_visibility="collapsed", icon=":material/search:", width=112,
         )  # fmt: skip
-        shown = _matching(_ordered(rows, order), wanted or "")
+        shown = _listed(rows, order, wanted)
         if len(shown) < len(rows):
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
@@ -43,7 +42,7 @@ def draw(view: View) -> None:
             st.download_button(
                 "CSV",
                 data=lambda: csv(
-                    _matching(_ordered(view.exported, order), wanted or ""),
+                    _listed(view.exported, order, wanted),
                     references(result) if with_refs else None,
                 ),
                 file_name="ragfilter.csv",
@@ -68,10 +67,9 @@ def draw(view: View) -> None:
         grid.follow_keys()
 
 
-def in_order(view: View) -> tuple[ChunkRow, ...]:
+def in_order(view: View) -> list[ChunkRow]:
     """The rows of the table, sorted and filtered. Works before the table is drawn."""
-    order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
-    return _matching(_ordered(view.rows, order), wanted or "")
+    return _listed(view.rows, *(st.session_state.get(key) for key in ("order", "filter")))
 
 
 def _frame(
@@ -115,7 +113,10 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "reason": (330, "What was compared. The tab Chunk shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
-        "confidence": (78, _confidence(view.shown)),
+        "confidence": (
+            78,
+            "By the thresholds of Confidence in the settings.",
+        ),
         "type": (68, None),
     }
     figures = {
@@ -158,27 +159,13 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     }
 
 
-def _confidence(result: PoolResult) -> str:
-    """What confidence each distance means with the current thresholds."""
-    given = result.settings.confidence
-    return (
-        f"By distance: high below {numbers.distance(given.high_below)}, medium up to "
-        f"{numbers.distance(given.medium_below)}, low beyond. A gap of at least "
-        f"{numbers.distance(given.large_gap)} before a hit makes it low. The thresholds are "
-        "settings and depend on the embedding model."
-    )
-
-
-def _ordered(rows: Sequence[ChunkRow], order: str | None) -> Sequence[ChunkRow]:
-    return kept_first(rows) if order == KEPT_FIRST else rows
-
-
-def _matching(rows: Sequence[ChunkRow], wanted: str) -> tuple[ChunkRow, ...]:
-    """The rows that contain all words of `wanted`."""
-    words = wanted.casefold().split()
+def _listed(rows: Sequence[ChunkRow], order: str | None, wanted: str | None) -> list[ChunkRow]:
+    """The rows that contain all words of `wanted`, in this order."""
+    words = (wanted or "").casefold().split()
 
     def text(row: ChunkRow) -> str:
         parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
         return " ".join(parts).casefold()
 
-    return tuple(row for row in rows if all(word in text(row) for word in words))
+    rows = kept_first(rows) if order == KEPT_FIRST else rows
+    return [row for row in rows if all(word in text(row) for word in words)]

@@ -62,10 +62,10 @@ def draw(view: View) -> None:
     else:
         if stats.fallback:
             sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
-            n = numbers.chunks(result.trace("judge").n_out)
+            n, why = numbers.chunks(result.trace("judge").n_out), stats.error.rstrip(".")
             html.draw(
                 f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed:</b> '
-                f"{html.text(stats.error.rstrip('.'))}. The first {n} by distance are kept, marked fallback.</p>"
+                f"{html.text(why)}. The first {n} by distance are kept, marked fallback.</p>"
             )
             if costs := costs_of(result, resources):
                 draw_button(result, costs)
