@@ -167,22 +167,20 @@ def view(
 
     Also updates the link to this view; `more` are parameters that the page adds.
     """
+    session, found = state.session(), None
     if not visit.ready:
         return None, None
-    if not state.session().pending and state.session().asked is None:
-        link.share(more=more)
-        return None, None
-    # Imported with the first question.
-    from ragfilter.ui.session import pools
+    if session.pending or session.asked is not None:
+        # Imported with the first question.
+        from ragfilter.ui.session import pools
 
-    try:
-        pool = pools.pool(visit.settings, visit.resources)
-        asked = state.session().asked
-        if pool is None or asked is None:
-            link.share(more=more)
-            return None, None
-        result = state.session().replays.of(pool, visit.settings, state.user())
-    except RagfilterError as error:
-        return None, error
-    link.share(unscored=any(need.kind == "rerank" for need in result.needs), more=more)
-    return View(asked, result, bool(state.session().operator), visit.resources), None
+        try:
+            pool = pools.pool(visit.settings, visit.resources)
+            if pool is not None and session.asked is not None:
+                result = session.replays.of(pool, visit.settings, state.user())
+                found = View(session.asked, result, session.operator, visit.resources)
+        except RagfilterError as error:
+            return None, error
+    unscored = found is not None and any(need.kind == "rerank" for need in found.result.needs)
+    link.share(unscored=unscored, more=more)
+    return found, None
