@@ -118,12 +118,6 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
         _extracted(query, side, resources, EXTRACTIVE)
 
 
-def instead(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
-    """The extractive answer that replaces one that an LLM failed to give."""
-    quoted = resources.answers.get(_key(query, side, resources, EXTRACTIVE))
-    return None if quoted is None or quoted.error else quoted
-
-
 def added(
     query: str, side: AnswerSide, other: AnswerSide, resources: Resources
 ) -> tuple[Quote, ...]:
@@ -153,17 +147,9 @@ def quotes_beyond(
     return tuple(Quote(own[q.number - 1][0], q.text, q.score, q.is_row) for q in quotes)
 
 
-def extract(query: str, sides: Sequence[AnswerSide], resources: Resources) -> None:
-    """Make the extractive answers that are lacking: once for all runs that wait for the same, and
-    only while one does. Never raises: a failure is shown in place of the answer."""
-    for side in sides:
-        answer = known_answer(query, side, resources)
-        if answer is None or answer.error:
-            _extracted(query, side, resources)
-
-
 def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:
-    """Make one extractive answer, shared with all runs that wait for the same."""
+    """Make one extractive answer: once for all runs that wait for the same, and only while one
+    does. Never raises: a failure is shown in place of the answer."""
     key = _key(query, side, resources, model)
 
     def work(job: Job[None]) -> None:
@@ -310,7 +296,7 @@ def draw(view: View) -> None:
 
 
 def is_awaited() -> bool:
-    """Whether this run will ask an LLM, once it draws the"""
+    """Whether this run will ask an LLM, once it draws the answers."""
     return bool(state.session().answering)
 
 
@@ -346,10 +332,13 @@ def both(
     missing. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
+    known = [known_answer(query, side, resources) for side in sides]
     if chat is None:
         with st.spinner("Reading the chunks …"):
-            extract(query, sides, resources)
-    known = [known_answer(query, side, resources) for side in sides]
+            for side, answer in zip(sides, known, strict=True):
+                if answer is None or answer.error:
+                    _extracted(query, side, resources)
+        known = [known_answer(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):
         # The text above already says that there are no chunks.
@@ -431,7 +420,10 @@ def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) 
     """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
     of the cited chunks."""
     query, resources = view.asked.query, view.resources
-    quoted = instead(query, side, resources) if answer.failed else None
+    quoted = None
+    if answer.failed:
+        # What replaces it.
+        quoted = resources.answers.get(_key(query, side, resources, EXTRACTIVE))
     adds: tuple[int, ...] = ()
     with st.container(key=f"answer-{side.name}", gap="small"):
         _doubt(answer)
@@ -447,7 +439,7 @@ def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) 
             html.aside("Stopped before the end.")
         elif answer.error:
             html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
-        if quoted is not None:
+        if quoted is not None and not quoted.error:
             html.aside(INSTEAD)
             _doubt(quoted)
             draw_pieces(quoted, side, other, name="instead")
