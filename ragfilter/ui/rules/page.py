@@ -116,9 +116,9 @@ def _chunks(work: Desk) -> None:
 
 def _table(rows: Listing, ids: Sequence[str]) -> None:
     with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
-        page = ids[bulk_change.page(PAGE_AT, len(ids), PAGE)]
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
         html.aside(count, width="content")
+        page = ids[bulk_change.page(PAGE_AT, len(ids), PAGE)]
     if not page:
         html.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
