@@ -56,8 +56,9 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
 
 
 def sets(folder: Path) -> dict[str, Labels]:
+    demo = query_sets.load_files("demo", None)
     return {
-        "demo": choose(query_sets.load_files("demo", None), leave_out=SEED_QUESTIONS),
+        "demo": choose(demo, only=demo.queries.keys() - {*SEED_QUESTIONS}),
         "adsapi": query_sets.load_files("adsapi", None),
         "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }

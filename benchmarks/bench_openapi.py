@@ -24,6 +24,7 @@ import yaml
 from ragfilter.engine.retrieve import run
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.openapi.read import load_openapi
+from ragfilter.ingest.records import PLAIN
 from ragfilter.library.workspace import open_workspace
 from ragfilter.settings.config import load
 
@@ -112,7 +113,7 @@ def measure(path: Path) -> None:
     """Print what reading `path` in this process took."""
     before = _peak_mb()
     started = time.perf_counter()
-    records = list(load_openapi(path, source=path.name))
+    records, _ = load_openapi(path.parent, [path.name], PLAIN)
     seconds = time.perf_counter() - started
     refs = sum(len(record.chunk.refs) for record in records)
     size = path.stat().st_size / 1e6

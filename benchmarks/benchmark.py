@@ -101,8 +101,9 @@ def measured_sets(
         for name, source in sources.items():
             folder = source.parent
             if source == Path(name):
-                leave_out = SEED_QUESTIONS if name == "demo" else ()
-                labels = choose(query_sets.load_files(name, None), leave_out=leave_out)
+                labels = query_sets.load_files(name, None)
+                if name == "demo":
+                    labels = choose(labels, only=labels.queries.keys() - {*SEED_QUESTIONS})
             else:
                 qrels = folder / "qrels" / "test.tsv" if name in PUBLIC else folder / "qrels.tsv"
                 labels = query_files.read(folder / "queries.jsonl", qrels)

@@ -23,11 +23,13 @@ class Where:
     """The part of a filter that is pushed into the store; None means no condition.
 
     `user`: only chunks that this user may see. `sources`: only chunks of these sources, exactly as
-    the catalogue names them.
+    the catalogue names them. `rules`: only chunks without a rule or with one of these, which only
+    `DistinctRules` are asked for.
     """
 
     user: User | None = None
     sources: tuple[str, ...] | None = None
+    rules: tuple[str, ...] | None = None
 
 
 class Embedder(Protocol):
@@ -132,6 +134,16 @@ class Collection(Protocol):
         too large for that. Then clearance is a condition of every search, and rules are read with
         the hits.
         """
+        ...
+
+
+@runtime_checkable
+class DistinctRules(Protocol):
+    """What a collection may also offer: rules as a condition of a search (`Where.rules`), so that
+    memory grows with the distinct rules and not with the chunks."""
+
+    def distinct_rules(self) -> tuple[str, ...]:
+        """The distinct rule texts. Raises StoreError."""
         ...
 
 

@@ -23,7 +23,7 @@ import pytest
 
 from ragfilter.errors import StoreError
 from ragfilter.model import UNRESTRICTED, Chunk, Space, User
-from ragfilter.protocols import Collection, RuleStore, Vectors, Where
+from ragfilter.protocols import Collection, DistinctRules, RuleStore, Vectors, Where
 
 FILES = ("a.json", "b.json", "", "c/d.json")
 DEPARTMENTS = (None, "ops", "hr", "5")
@@ -49,10 +49,12 @@ QUERY: Vectors = VECTORS[3]
 USERS = (
     None, UNRESTRICTED, User(), User(1, ("ops",)), User(2, ("hr", "5")), User(100, ("ops", "hr")),
 )  # fmt: skip
+RULES = ('{"contain":"x"}', '{"contain":"y"}', '{"contain":"z"}')
 MANY: tuple[Chunk, ...] = tuple(
     Chunk(
         f"m{i}", f"text {i}", source="rare" if i % 700 == 0 else f"f{i % 50}", clearance=i % 4,
         department=("rare" if i % 900 == 0 else "ops") if i % 3 == 0 else None,
+        rule=None if i % 60 == 0 else RULES[i % 1000 and 1 + i % 2],
     )
     for i in range(5000)
 )  # fmt: skip
@@ -65,7 +67,7 @@ WHERES = (
     Where(sources=("f1", "f2")), Where(User(3), ("rare",)),
     Where(User(100, ("ops",)), tuple(f"f{i}" for i in range(40))),
 )  # fmt: skip
-RULE = '{"contain":"x"}'
+RULE = RULES[0]
 SOURCES = (None, (), ("a.json",), ("a.json", "c/d.json"), ("",), ("b.json", ""), ("zz",))
 
 
@@ -120,6 +122,8 @@ class MemoryCollection:
 def admits(where: Where, chunk: Chunk) -> bool:
     """Whether a condition admits a chunk: what every store must agree with."""
     if where.sources is not None and chunk.source not in where.sources:
+        return False
+    if where.rules is not None and chunk.rule not in (None, *where.rules):
         return False
     return where.user is None or where.user.sees(chunk)
 
@@ -210,6 +214,17 @@ class CollectionTests:
         exact = MemoryCollection(MANY, MANY_VECTORS).nearest(QUERY, wanted, ids=ids, where=where)
         found = many.nearest(QUERY, wanted, ids=ids, where=where)
         assert [i for i, _ in found] == [i for i, _ in exact]
+
+    @pytest.mark.parametrize("rules", [(), RULES[:1], RULES[1:]], ids=len)
+    @pytest.mark.parametrize("where", WHERES, ids=str)
+    def test_rules_are_a_condition_where_the_store_offers_it(
+        self, many: Collection, where: Where, rules: tuple[str, ...]
+    ) -> None:
+        if isinstance(many, DistinctRules):
+            assert set(many.distinct_rules()) == set(RULES)
+            where = replace(where, rules=rules)
+            exact = MemoryCollection(MANY, MANY_VECTORS).nearest(QUERY, 15, where=where)
+            assert [i for i, _ in many.nearest(QUERY, 15, where=where)] == [i for i, _ in exact]
 
     def test_nobody_sees_a_chunk_whose_clearance_is_damaged(self, make: Make) -> None:
         if not self.damages:

@@ -86,7 +86,7 @@ class Workbench:
         Raises WorkspaceLocked, StoreError, InputError; then nothing stays open.
         """
         with ExitStack() as closing:
-            closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
+            judge_prompts.use_folder(prompt_folder(deployment))
             workspace = closing.enter_context(open_workspace_of(deployment, kind))
             # Now, so that a database that does not answer is told once.
             workspace.pg()

@@ -166,8 +166,6 @@ def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A workspace's own judge prompts, which the process knows once it is open, reach no other
     test."""
     monkeypatch.setattr(judge_prompts, "_own", None)
-    # Workspaces of other tests may still be open in this process.
-    monkeypatch.setattr(judge_prompts, "_holders", 0)
     judge_prompts._read.cache_clear()
 
 

@@ -69,7 +69,6 @@ BIG = "9" * 20
         "labels import --queries q.jsonl --by-llm",
         "eval --queries q.jsonl", "eval --queries demo --qrels q.tsv",
         "eval --queries demo --qrels demo --only zz",
-        f"eval --queries demo --profile full --profile query-must --limit {BIG}",
         "nope",
     ],
     ids=lambda words: words[:60],

@@ -50,7 +50,7 @@ class Line(MemoryCollection):
 
 
 class Workbench:
-    prices = None
+    labels = prices = None
     deployment = Deployment(data_dir=Path())
 
     def __init__(self, chat: ChatModel | None, line: Line) -> None:
@@ -118,7 +118,7 @@ FOUR = f"{PATIENT} --set judge.max_chunks=4 --set retrieval.k=4"
 def rows(document: Any) -> dict[str, Any]:
     """The rows by name, without the best fixed k and the oracle."""
     bounds = ("best fixed k", "oracle")
-    return {row["name"]: row for row in document["rows"] if row["name"] not in bounds}
+    return {row["variant"]: row for row in document["rows"] if row["variant"] not in bounds}
 
 
 def test_every_prompt_of_the_judge_is_measured(bench: Any, serve: Serve, cli: Cli) -> None:
@@ -127,12 +127,12 @@ def test_every_prompt_of_the_judge_is_measured(bench: Any, serve: Serve, cli: Cl
     assert (made["collection"], made["queries"], made["complete"]) == ("small", 2, True)
     _, none, default, strict, terse = rows(made).values()
     assert [*rows(made)] == ["unfiltered, k 4", "no judge", "default", "strict", "terse"]
-    assert none["precision"]["mean"] == pytest.approx((2 / 4 + 3 / 4) / 2)
-    assert (default["precision"]["mean"], default["recall"]["mean"]) == (1, 1)
+    assert none["precision"] == pytest.approx((2 / 4 + 3 / 4) / 2)
+    assert (default["precision"], default["recall"]) == (1, 1)
     assert default["noise_reduction"] == 1
-    assert strict["recall"]["mean"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert strict["recall"] == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert (none["llm_tokens"], default["llm_tokens"], terse["fallbacks"]) == (0, 320, 2)
-    assert (default["fallbacks"], terse["chunks"]["mean"]) == (0, 4)
+    assert (default["fallbacks"], terse["kept"]) == (0, 4)
     assert len(made["per_query"]) == 10
     assert "out of memory" in made["per_query"][4]["error"]
 
@@ -168,32 +168,32 @@ def test_a_prompt_of_ones_own_is_measured(
 
 def test_profiles_are_compared_with_a_plain_search_and_with_a_side(bench: Any, cli: Cli) -> None:
     bench()
-    command = "eval --set retrieval.k=4 --limit 1"
+    command = "eval --set retrieval.k=4 --only first"
     made = cli.json(f"{command} -p adaptive-gap -p query-must")
-    assert [(name, row["chunks"]["mean"]) for name, row in rows(made).items()] == [
+    assert [(name, row["kept"]) for name, row in rows(made).items()] == [
         ("unfiltered, k 4", 4), ("adaptive-gap", 5), ("query-must", 4),
     ]  # fmt: skip
     assert made["against"] == "unfiltered, k 4"
     assert [row["id"] for row in made["per_query"]] == ["first"] * 3
     assert made["per_query"][2]["ids"] == ["0", "1", "2", "3"]
-    f1 = {row["name"]: row["f1"] for row in made["per_query"]}
+    f1 = {row["variant"]: row["f1"] for row in made["per_query"]}
     for name, row in rows(made).items():
         gain = f1[name] - f1["unfiltered, k 4"]
-        assert row["gain"]["mean"] == pytest.approx(gain)
+        assert row["gain"] == pytest.approx(gain)
         assert (row["wins"], row["losses"]) == (int(gain > 0), int(gain < 0))
     made = cli.json(f"{command} -p query-must --against adaptive-gap")
     # --set applies to what is measured, not to what it is compared with.
     assert [*rows(made)][1:] == ["unfiltered, k 5", "A: adaptive-gap", "query-must"]
     assert made["against"] == "A: adaptive-gap"
     gain = f1["query-must"] - f1["adaptive-gap"]
-    assert rows(made)["query-must"]["gain"]["mean"] == pytest.approx(gain)
+    assert rows(made)["query-must"]["gain"] == pytest.approx(gain)
 
 
 def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
     bench()
     vary = "--vary cutoff.max_results=1,3 --vary retrieval.source_pattern=,1.md"
     made = cli.json(f"eval -p adaptive-gap {vary}")
-    kept = {row["name"]: row["ids"] for row in made["per_query"] if row["id"] == "first"}
+    kept = {row["variant"]: row["ids"] for row in made["per_query"] if row["id"] == "first"}
     assert kept == {
         "unfiltered, k 5": ["0", "1", "2", "3", "4"],
         "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=": ["0"],
@@ -207,7 +207,7 @@ def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
     ("labels", "code", "unknown", "words"),
     [
         ("first 0; first 1", 0, [], ""),
-        ("first 0; first x", 0, ["x"], "1 of 2 labelled ids is not in the collection"),
+        ("first 0; first x", 0, ["x"], "lacks them: 1 of 2 labelled ids, such as 'x'"),
         ("first x", 2, [], "None of the labelled ids, such as 'x', is in the collection"),
         ("second 10 0; second x", 2, [], "None of the chunks labelled as relevant is in"),
     ],
@@ -282,7 +282,6 @@ def test_stopped_it_prints_what_is_finished(
         ("--prompts default,srict", "judge.prompt = 'srict' (from --prompts) is not allowed."),
         ("--against best", "There is no profile 'best'."),
         ("--save x --against full", "--against has no effect beside --save."),
-        ("--save x --limit 2", "--limit has no effect beside --save."),
         ("--prompts all BARE", "The qrels are missing."),
         ("--against full NONE --queries /nowhere", "/nowhere cannot be read"),
         ("NONE", "Missing option '--queries'"),

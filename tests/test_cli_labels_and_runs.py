@@ -104,7 +104,7 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     assert (out / "qrels-llm.tsv").read_text("utf-8") == f"{head}q2\tmoon-0\t1\n"
     assert "moon-0" not in (out / "qrels.tsv").read_text("utf-8")
     new = "eval --queries mine --save one"
-    mixed, people = cli.json(f"{new} --with-llm"), cli.json(new)
+    mixed, people = (cli.json(command)["run"]["plan"] for command in (f"{new} --with-llm", new))
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
     # Commands that measure and tune can count them as well, and say so.
@@ -213,29 +213,30 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
 ) -> None:
     common = f"eval {files} --profile adaptive-gap"
     first = cli.json(f"{common} --save one")
-    assert (first["queries"], first["done"], first["profile"]) == (3, 3, "adaptive-gap")
-    names = [row["name"] for row in first["rows"]]
+    plan = first["run"]["plan"]
+    assert (plan["queries"], first["run"]["done"], plan["profile"]) == (3, 3, "adaptive-gap")
+    names = [row["variant"] for row in first["rows"]]
     assert names[:3] == ["current settings", "unfiltered", "best fixed k"]
     assert names[-1] == "oracle"
     for row in first["rows"]:
         for figure in ("precision", "recall", "f1", "f2", "ndcg"):
-            assert 0 <= row[figure]["mean"] <= 1
-            assert row[figure]["ci"] is None  # Three questions are too few.
+            assert 0 <= row[figure] <= 1
+            assert row[f"{figure}_low"] is None  # Three questions are too few.
         # Nothing is decided, so nothing is timed.
-        assert (row["ms"] is None) == (row["name"] in {"unfiltered", "best fixed k", "oracle"})
+        assert (row["ms"] is None) == (row["variant"] in {"unfiltered", "best fixed k", "oracle"})
     assert [(each["id"], each["query"]) for each in first["per_query"]] == [*QUERIES.items()]
     own = fmean(each["f1"] for each in first["per_query"])
-    assert own == pytest.approx(first["rows"][0]["f1"]["mean"])
+    assert own == pytest.approx(first["rows"][0]["f1"])
     other = "--set cutoff.strategy=fixed --set cutoff.max_results=1 --set cutoff.min_results=1"
     second = cli.json(f"{common} {other} --save two")
-    assert second["settings"]["cutoff.strategy"] == "fixed"
-    a, b = first["run"], second["run"]
-    assert [each["run"] for each in cli.json("runs list")][:2] == [b, a]
+    assert second["run"]["plan"]["changes"]["cutoff.strategy"] == "fixed"
+    a, b = first["run"]["id"], second["run"]["id"]
+    assert [each["id"] for each in cli.json("runs list")][:2] == [b, a]
     made = run.json(f"runs show {b} --against {a}")
-    assert made["wins"] + made["losses"] + made["ties"] == made["queries"] == 3
-    gain = second["rows"][0]["f1"]["mean"] - first["rows"][0]["f1"]["mean"]
-    assert made["gain"]["f1"] == pytest.approx(gain)
-    assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
+    pairs = made["paired"]
+    assert pairs["wins"] + pairs["losses"] + pairs["ties"] == pairs["queries"] == 3
+    gain = second["rows"][0]["f1"] - first["rows"][0]["f1"]
+    assert pairs["gain"]["mean"] == pytest.approx(gain)
     run(f"runs remove {a}")
     assert "ragfilter runs list" in run.refused(f"runs show {a}")
 
@@ -263,11 +264,11 @@ def test_a_run_whose_set_is_gone_can_be_read(
 ) -> None:
     cli(f"labels import {files} --set-name leaving")
     made = cli.json("eval --queries leaving --save leaving")
-    assert (made["query_set"], made["done"]) == ("leaving", 3)
+    assert (made["run"]["plan"]["query_set"], made["run"]["done"]) == ("leaving", 3)
     assert "no query set 'yours'" in cli.refused("eval --queries yours --save x")
     with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
         bench.labels.remove_set("small", "leaving")
-    (note,) = run.json(f"runs show {made['run']}")["notes"]
+    (note,) = run.json(f"runs show {made['run']['id']}")["notes"]
     assert "has no query set 'leaving'" in note
     assert "not known whether questions or labels have changed" in note
 
@@ -283,14 +284,14 @@ def test_a_run_tells_what_changed_since_and_between(
     more = write(tmp_path / "more.tsv", "q1\tmoon-0\t1")
     asked = place / "queries.jsonl"
     cli(f"labels import --queries {asked} --qrels {more} --set-name moving")
-    number = first["run"]
+    number = first["run"]["id"]
     labels, collection = "labels have changed since then", "The collection has changed since then"
     assert labels in run(f"runs show {number}")
     second = cli.json(new)
     cli("index", write(tmp_path / "new.jsonl", {"id": "sun-0", "text": "The sun sets."}))
-    (note,) = run.json(f"runs show {second['run']}")["notes"]
+    (note,) = run.json(f"runs show {second['run']['id']}")["notes"]
     assert collection in note
-    compared = run(f"runs show {second['run']} --against {number}")
+    compared = run(f"runs show {second['run']['id']} --against {number}")
     assert "different questions or labels" in compared
 
 
@@ -318,7 +319,7 @@ def test_a_query_is_reported_against_a_file_saved_settings_and_a_run(
     one.write_text('profile = "unfiltered"\nretrieval.k = 1\n')
     (place / "ws" / "settings").mkdir(exist_ok=True)
     (place / "ws" / "settings" / "mine.toml").write_text(one.read_text())
-    number = str(cli.json(f"eval {files} --config {one} --save one")["run"])
+    number = str(cli.json(f"eval {files} --config {one} --save one")["run"]["id"])
     asked = ("report query -p unfiltered", "what does a cat do", "--against")
     for against, name in ((str(one), "one.toml"), ("mine", "mine.toml"), (number, f"run {number}")):
         page = cli(*asked, against)
@@ -331,7 +332,7 @@ def test_a_query_is_reported_against_a_file_saved_settings_and_a_run(
 def test_runs_are_reported_alone_and_against_each_other(
     run: Cli, cli: Cli, files: str, tmp_path: Path
 ) -> None:
-    a, b = (cli.json(f"eval {files} -p {profile} --save one")["run"]
+    a, b = (cli.json(f"eval {files} -p {profile} --save one")["run"]["id"]
             for profile in ("unfiltered", "adaptive-gap"))  # fmt: skip
     page = run(f"report run {b}")
     assert "<h1>adaptive-gap on small</h1>" in page

@@ -175,7 +175,7 @@ LLM = {
         query QUERY -p llm-filter --answer
         query QUERY -p llm-filter --json --debug
     """,
-    "experiment": "eval FILES --prompts all --limit 2 --json",
+    "experiment": "eval FILES --prompts all --json",
     "propose": """
         labels propose --set-name mine
         labels propose --set-name mine --yes --json

@@ -7,11 +7,12 @@ A model behind the protocol may send anything, so every caller reads through thi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from ragfilter.answer.context import estimate
-from ragfilter.errors import ChatError, ChatErrorKind
-from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
+from ragfilter.protocols import ChatModel, Delta, Message, Usage
 from ragfilter.text.normalise import ends_in_half, whole
 
 MAX_BYTES = 128 * 1024
@@ -41,6 +42,44 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
         sum(each.completion_tokens for each in used),
         estimated=any(each.estimated for each in used),
     )
+
+
+class Reply(NamedTuple):
+    """A whole answer of a chat model with its thoughts, or how it failed: in words and as
+    `ChatError.kind`, ``model`` for any other error. `retry_after` is in seconds."""
+
+    text: str
+    usage: Usage
+    error: str = ""
+    failed: ChatErrorKind | Literal["", "model"] = ""
+    retry_after: float | None = None
+
+
+def ask(
+    chat: ChatModel,
+    messages: Sequence[Message],
+    *,
+    timeout_s: float,
+    schema: Mapping[str, object],
+) -> Reply:
+    """Make one call and read its whole answer. Never raises."""
+    pieces: list[str] = []
+    usage: Usage | None = None
+    error, retry_after = "", None
+    failed: ChatErrorKind | Literal["", "model"] = ""
+    try:
+        for delta in bounded(chat.stream(messages, timeout_s=timeout_s, schema=schema)):
+            pieces.append(delta.text)
+            usage = delta.usage or usage
+    except ChatError as failure:
+        error, failed, retry_after = str(failure), failure.kind, failure.retry_after
+    except RagfilterError as failure:
+        error, failed = str(failure), "model"
+    except Exception as failure:
+        # A third-party model may fail with anything, and its message may contain secrets.
+        error, failed = f"the model failed ({type(failure).__name__})", "model"
+    text = "".join(pieces)
+    return Reply(text, usage or estimated_usage(messages, text, failed), error, failed, retry_after)
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:

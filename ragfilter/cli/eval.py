@@ -14,15 +14,22 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
-from ragfilter.cli.options import Json, Limit, Place, Viewing, parse_set, refuse_beside
+from ragfilter.cli.options import (
+    Json,
+    LabelledOptions,
+    Place,
+    Viewing,
+    refuse,
+    warn_in_sample,
+    warn_of,
+)
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
-from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
 from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -87,37 +94,29 @@ class Sides(Viewing):
         SettingsError if they refuse all."""
         from ragfilter.evaluate.variants import Variant, judged
 
-        loaded, error = self.load(), None
-        axes = self._axes()
-        named: dict[str, Config] = {}
-        refused = 0
-        for base, values in product(loaded, product(*axes.values())):
+        bases, axes = self.load(), self._axes()
+        named: dict[str, Settings] = {}
+        refused: list[SettingsError] = []
+        for base, values in product(bases, product(*axes.values())):
             changes = dict(zip(axes, values, strict=True))
             label = " ".join([self.called(base), *(f"{i}={v}" for i, v in changes.items())])
             try:
-                named[label] = self._with(base, changes)
-            except SettingsError as refusal:
-                refused, error = refused + 1, refusal
-        if error is not None and not named:
-            raise error
-        note = f"{counted(refused, 'combination')} left out. {error}" if refused else ""
+                named[label] = self._open(base.profile, {"--vary": changes})[0].settings
+            except SettingsError as error:
+                refused.append(error)
+        if not named:
+            raise refused[-1]
+        note = ""
+        if refused:
+            note = f"{counted(len(refused), 'combination')} left out. {refused[-1]}"
         if not self.prompts:
-            return tuple(
-                Variant(name, "settings", each.settings) for name, each in named.items()
-            ), note
+            return tuple(Variant(name, "settings", each) for name, each in named.items()), note
         prompts = dict.fromkeys(name.strip() for name in self.prompts.split(",") if name.strip())
         for name in prompts if self.prompts != "all" else ():
             # Checked as the setting that it becomes.
-            self._open(loaded[0].profile, {"--prompts": {"judge.prompt": name}})
+            self._open(bases[0].profile, {"--prompts": {"judge.prompt": name}})
         chosen = judge_prompts.names() if self.prompts == "all" else tuple(prompts)
-        return judged({name: each.settings for name, each in named.items()}, chosen), note
-
-    def _with(self, base: Config, changes: dict[str, str]) -> Config:
-        given = dict(map(parse_set, self.values or ()))
-        return configuration.load(
-            profile=base.profile, file=self.config,
-            flags=[configuration.Given("--set", given), configuration.Given("--vary", changes)],
-        )  # fmt: skip
+        return judged(named, chosen), note
 
     def _axes(self) -> dict[str, list[str]]:
         """The varied settings with their values. Raises InputError."""
@@ -141,7 +140,6 @@ def evaluate(
         str,
         typer.Option(metavar="NAME", help="Measure beside all alternatives; save that as a run."),
     ] = "",
-    limit: Limit = None,
     as_json: Json = False,
 ) -> None:
     """Measure settings over labelled queries, beside the unfiltered search.
@@ -150,22 +148,19 @@ def evaluate(
     tests. --set applies to every side but --against.
     """
     if save:
-        refuse_beside(
-            "--save", profile=(sides.profile or ())[1:], vary=sides.vary, prompts=sides.prompts,
-            against=sides.against, limit=limit, only=labelled.only,
-            **{"except": labelled.leave_out},
+        refuse(
+            "beside --save", profile=(sides.profile or ())[1:], vary=sides.vary,
+            prompts=sides.prompts, against=sides.against, only=labelled.only,
         )  # fmt: skip
     if sides.several:
-        _several(labelled, place, sides, limit, as_json=as_json)
+        _several(labelled, place, sides, as_json=as_json)
     elif save:
         _save(labelled, place, sides, save, as_json=as_json)
     else:
-        _one(labelled, place, sides, limit, as_json=as_json)
+        _one(labelled, place, sides, as_json=as_json)
 
 
-def _one(
-    labelled: LabelledOptions, place: Place, sides: Sides, limit: int | None, *, as_json: bool
-) -> None:
+def _one(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: bool) -> None:
     """Measure one set of settings beside the unfiltered search."""
     from ragfilter.cli import results
     from ragfilter.evaluate import evaluation, frame, wording
@@ -174,9 +169,9 @@ def _one(
     (loaded,) = sides.load()
     settings, user = loaded.settings, sides.viewer_of(loaded)
     with labelled.open("eval", place, user) as opened:
+        labels = opened.labels
         access.tell_learned_elsewhere(settings, opened.backends)
-        warn_of(opened.labels)
-        labels = opened.labels.first(limit)
+        warn_of(labels)
         notes = warn_in_sample(settings, labels, place.collection)
         measured = evaluation.evaluate(
             labels.queries, labels.qrels, settings, opened.backends, user,
@@ -225,12 +220,11 @@ def _save(
     output.show(document | {"incomplete": incomplete}, text, as_json=as_json)
 
 
-def _several(
-    labelled: LabelledOptions, place: Place, sides: Sides, limit: int | None, *, as_json: bool
-) -> None:
+def _several(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: bool) -> None:
     """Measure settings side by side. Stopped early, report the queries that are finished."""
     from ragfilter.cli import results
     from ragfilter.cli.report import compared_settings
+    from ragfilter.evaluate import frame
     from ragfilter.evaluate.measure import check_llm, measure, viewer_of
     from ragfilter.evaluate.variants import Variant, with_unfiltered
 
@@ -242,7 +236,7 @@ def _several(
             variants = (Variant(f"{REFERENCE}{other.name}", "settings", other.settings), *variants)
         check_llm(variants, opened.bench.chat)
         notes = [left_out] if left_out else []
-        labels = opened.labels.first(limit)
+        labels = opened.labels
         if labels.qrels:
             warn_of(labels)
             for each in variants:
@@ -262,7 +256,13 @@ def _several(
                     "queries": total, "complete": done == total, "unknown_labels": opened.unknown,
                     "with_llm": labelled.llm, "notes": notes,
                 }  # fmt: skip
-                output.emit(head | results.several_document(records, compared, reference, prices))
+                rows = frame.rows(records, compared, against=reference)
+                queries = results.documents(frame.frame(records, by="query"))
+                own = ({"ids": each.ids, "error": each.error} for each in records)
+                output.emit(head | {
+                    "against": reference, "rows": results.documents(rows),
+                    "per_query": [{**a, **b} for a, b in zip(queries, own, strict=True)],
+                })  # fmt: skip
                 return
             stopped = f"; stopped after {done} of {total}" if done < total else ""
             text = results.several_text(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +13,16 @@ import typer
 from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import QUERIES, LabelledOptions, warn_in_sample, warn_of
-from ragfilter.cli.options import Filtering, Json, Place, refuse_beside
+from ragfilter.cli.options import (
+    QUERIES,
+    Filtering,
+    Json,
+    LabelledOptions,
+    Place,
+    refuse,
+    warn_in_sample,
+    warn_of,
+)
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
@@ -58,8 +66,8 @@ def gate(
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
-    chooses among the queries. Exits with 1 if any check fails.
+    Also fails if queries or relevant chunks of the baseline are gone, unless --only chooses
+    among the queries. Exits with 1 if any check fails.
     """
     from ragfilter.evaluate import gate as gating
     from ragfilter.evaluate import wording
@@ -68,7 +76,7 @@ def gate(
     from ragfilter.stores.relabel import mapped_share
 
     if watch is not None:
-        refuse_beside("--watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
+        refuse("beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
                       junit=junit, queries=labelled.queries)  # fmt: skip
         return _watch(watch, baseline, as_json=as_json)
     if not labelled.queries:
@@ -84,7 +92,7 @@ def gate(
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if update:
-        refuse_beside("--update-baseline", max_drop=max_drop)
+        refuse("beside --update-baseline", max_drop=max_drop)
     if not limits and baseline is None:
         raise InputError(
             "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
@@ -114,7 +122,7 @@ def gate(
         rows, limits,
         baseline=before, now=now,
         allowed={**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}},
-        partly=bool(labelled.only or labelled.leave_out), mapped=mapped,
+        partly=bool(labelled.only), mapped=mapped,
     )  # fmt: skip
     for note in gate.notes:
         log.warning("%s", note)
@@ -159,25 +167,23 @@ def gate(
 
 def _watch(log_file: Path, baseline: Path | None, *, as_json: bool) -> int:
     """Compare a log with the baseline. Returns 1 if something moved."""
-    from ragfilter.evaluate import drift
     from ragfilter.evaluate import gate as gating
 
     if baseline is None:
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
-    now = drift.read_log(log_file)
-    found = drift.shifts(gating.recorded_answers(gating.read(baseline)), now)
+    now = gating.read_log(log_file)
+    found = gating.shifts(gating.answers(gating.read(baseline)), now)
     if not found:
         raise InputError(
-            f"There are too few questions to compare, or {baseline} does not say how its questions "
-            "were answered.",
-            remedy=f"At least {drift.MIN_QUERIES} on each side are needed. Renew an old baseline.",
+            "There are too few questions to compare.",
+            remedy=f"At least {gating.MIN_QUERIES} on each side are needed.",
         )
-    told = drift.verdict(found)
+    told = gating.what_moved(found)
     lines = [
         f"{log_file.name}: {counted(len(now), 'question')}",
         *(f"{'MOVED' if shift.moved else 'ok':6s}  {shift}" for shift in found),
         told,
     ]
-    document = {"queries": len(now), "drift": [*map(asdict, found)], "verdict": told}
+    document = {"queries": len(now), "drift": found, "verdict": told}
     output.show(document, "".join(f"{line}\n" for line in lines if line), as_json=as_json)
     return BROKEN if told else 0

@@ -15,7 +15,7 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Json, columns_of, in_words, refuse_beside, text_option
+from ragfilter.cli.options import DataDir, Json, columns_of, in_words, refuse, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
@@ -74,8 +74,7 @@ def index(
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
     if rebuild:
-        refuse_beside(
-            "--rebuild", SOURCE=source, reset=reset, size=size, overlap=overlap,
+        refuse("beside --rebuild", SOURCE=source, reset=reset, size=size, overlap=overlap,
             no_headings=not headings, column=column, skip_bad=skip_bad, ray=ray,
         )  # fmt: skip
     elif not source:

@@ -21,8 +21,7 @@ from ragfilter.cli.options import (
     Place,
     Viewing,
     load_config,
-    refuse_beside,
-    refuse_without,
+    refuse,
     text_option,
 )
 from ragfilter.errors import InputError
@@ -67,15 +66,15 @@ def import_(
     from ragfilter.evaluate.query_files import read_import
 
     if spans is not None:
-        refuse_beside("--spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm,
+        refuse("beside --spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm,
                       replace=replace)  # fmt: skip
         _import_spans(place, spans, sources, as_json=as_json)
         return
-    refuse_without("--spans", sources=sources)
+    refuse("without --spans", sources=sources)
     if queries is None:
         raise InputError("The questions are missing.", remedy="Pass --queries, or --spans.")
     if qrels is None:
-        refuse_without("--qrels", by_llm=by_llm)
+        refuse("without --qrels", by_llm=by_llm)
     collection = place.collection
     asked, rows = read_import(queries, qrels)
     with place.open("labels") as bench:

@@ -1,23 +1,23 @@
-"""The options that several commands share, each described once, and their groups."""
+"""The options that several commands share, each described once, and their groups: where, for whom
+and how to filter, and over which labelled queries."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ragfilter.cli import access
-from ragfilter.cli.output import LogFormat
+from ragfilter.cli.output import LogFormat, tell
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
@@ -27,9 +27,11 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
+    from ragfilter.engine.search import Backends
+    from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.settings.deployment import Deployment
+    from ragfilter.stores.labels import LabelBook
     from ragfilter.workbench import Workbench
-
 
 log = logging.getLogger(__name__)
 
@@ -150,10 +152,6 @@ GapThreshold = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
 MAX_NUMBER = 1_000_000_000
-Limit = Annotated[
-    int | None,
-    typer.Option("--limit", min=1, max=MAX_NUMBER, help="Use only the first N queries."),
-]
 
 # groups: a parameter of one of these types gives a command all its options
 
@@ -219,9 +217,6 @@ class Filtering(Viewing):
         return self._open(self.profile, flags or {})
 
 
-# settings
-
-
 def load_config(
     profile: str | None,
     file: Path | None,
@@ -245,20 +240,7 @@ def load_config(
                 logging.INFO if ours else logging.WARNING,
                 "%s = %s is set by the %s", path, loaded.settings.get(path), origin,
             )  # fmt: skip
-    _tell_unread([path for each in flag_values for path in each.values], loaded.settings)
     return loaded
-
-
-def _tell_unread(paths: Sequence[str], settings: Settings) -> None:
-    """Warn about settings given here that only another cutoff strategy reads."""
-    used = strategy(settings.cutoff.strategy).reads
-    for path in paths:
-        readers = [s.name for s in STRATEGIES if path in {f"cutoff.{name}" for name in s.reads}]
-        if readers and path.removeprefix("cutoff.") not in used:
-            log.warning(
-                "%s changes nothing: the strategy is %s; it belongs to %s",
-                path, settings.cutoff.strategy, ", ".join(readers),
-            )  # fmt: skip
 
 
 def parse_set(text: str) -> tuple[str, str]:
@@ -271,24 +253,167 @@ def parse_set(text: str) -> tuple[str, str]:
     return path.strip(), value.strip()
 
 
-def refuse_beside(option: str, **others: object) -> None:
-    """Refuse the options that have no effect because `option` was given: their names, with their
-    values. Raises InputError for the first one that was given too."""
-    for name in _given(others):
-        raise InputError(
-            f"{name} has no effect beside {option}.", remedy="Leave out one of the two."
-        )
-
-
-def refuse_without(option: str, **others: object) -> None:
-    """Refuse the options that have no effect because `option` was not given; as above."""
-    for name in _given(others):
-        raise InputError(
-            f"{name} belongs to {option}.", remedy=f"Add {option}, or leave out {name}."
-        )
-
-
-def _given(options: Mapping[str, object]) -> Iterator[str]:
+def refuse(why: str, **options: object) -> None:
+    """Refuse options (their names, with their values) that have no effect, and say why: "beside
+    --spans" or "without --qrels". Raises InputError for the first one that was given."""
     for name, value in options.items():
         if value:
-            yield name if name.isupper() else f"--{name.replace('_', '-')}"
+            shown = name if name.isupper() else f"--{name.replace('_', '-')}"
+            raise InputError(f"{shown} has no effect {why}.", remedy=f"Leave out {shown}.")
+
+
+# labelled queries
+
+
+QUERIES = typer.Option(
+    "--queries",
+    help="Labelled queries: a file (.jsonl, .csv, .txt), or a query set: labelled, asked, demo, "
+    "adsapi, or an imported one.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions:
+    """Options that name queries and select some of them."""
+
+    queries: Annotated[str | None, QUERIES] = None
+    qrels: Annotated[
+        str | None, "Their labels, a qrels.tsv file. Built in for demo and adsapi."
+    ] = None
+    only: Annotated[list[str] | None, "Use only the query with this ID. Repeatable."] = None
+
+    def read(
+        self, bench: Workbench, collection: str, user: User, *, bare: bool = False
+    ) -> Labels | None:
+        """The named queries with the labels that `user` may see, None if none are named. Reports
+        labels of chunks that the collection lacks. `bare`: queries need no labels. Raises
+        InputError and StoreError."""
+        if self.queries is None:
+            refuse("without --queries", only=self.only, qrels=self.qrels)
+            return None
+        labels, stored = self.load(collection, bench.labels, bare=bare)
+        backends = access.backends(bench, collection)
+        return visible_labels(labels, backends, user, stored=stored)[0]
+
+    def load(
+        self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False
+    ) -> tuple[Labels, bool]:
+        """The chosen queries, and whether they are those of a set that is stored in `book`, rather
+        than in files. Raises InputError, StoreError."""
+        from ragfilter.evaluate import query_sets
+        from ragfilter.evaluate.labelled_queries import Labels, choose
+        from ragfilter.evaluate.query_files import read_questions
+
+        assert self.queries is not None
+        # The set of a demo's own collection also includes people's labels.
+        own = self.qrels is None and self.queries == collection
+        stored = llm or own or not query_sets.are_files(self.queries, self.qrels)
+        if stored:
+            labels = query_sets.load(book, collection, self.queries, llm=llm, bare=bare)
+        elif bare and self.qrels is None and self.queries not in query_sets.DEMOS:
+            labels = Labels(read_questions(Path(self.queries)), {})
+        else:
+            labels = query_sets.load_files(self.queries, self.qrels)
+        return choose(labels, only=self.only or ()), stored
+
+
+class OpenedLabels(NamedTuple):
+    """An open workspace, and the labelled queries of one of its collections that the user may see.
+    `unknown` are the labelled ids that the collection does not have for this user."""
+
+    bench: Workbench
+    backends: Backends
+    labels: Labels
+    unknown: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledOptions(QueryOptions):
+    """Options for labelled queries, without which there is nothing to measure."""
+
+    queries: Annotated[str, QUERIES]
+    llm: Annotated[
+        bool, typer.Option("--with-llm", help="An LLM's labels count where nobody has labelled.")
+    ] = False
+
+    @contextmanager
+    def open(
+        self, what: str, place: Place, user: User, *, bare: bool = False
+    ) -> Iterator[OpenedLabels]:
+        """Open the workspace for the command `what`, and read the chosen queries. Raises InputError
+        and StoreError."""
+        from ragfilter.evaluate import query_sets
+        from ragfilter.stores.labels import visible_labels as seen_by
+
+        if self.llm:
+            refuse("beside --with-llm, which needs a query set of the workspace", qrels=self.qrels)
+        with place.open(what) as bench:
+            labels, stored = self.load(place.collection, bench.labels, llm=self.llm, bare=bare)
+            backends = access.backends(bench, place.collection)
+            if self.llm:
+                catalogue = bench.collection(place.collection).entries()
+                standing = bench.labels.standing(place.collection)
+                tell(query_sets.agreed(seen_by(standing, catalogue, user)).told)
+            visible, unknown = visible_labels(labels, backends, user, stored=stored)
+            yield OpenedLabels(bench, backends, visible, unknown)
+
+
+def visible_labels(
+    labels: Labels, backends: Backends, user: User, *, stored: bool
+) -> tuple[Labels, list[str]]:
+    """The labels that `user` may see, and the labelled ids that the collection does not have for
+    them: a hidden chunk is treated like one that does not exist. Reports both, and the queries that
+    have nothing relevant left. Labels that others have `stored` name chunks that this user need not
+    know, so nothing is reported of them to a user who may not see everything.
+
+    Raises InputError if there are labels but no relevant one is left.
+    """
+    from ragfilter.engine.complete import find_chunks
+    from ragfilter.evaluate.labelled_queries import measurable, missing
+
+    where = backends.collection
+    named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
+    catalogue = find_chunks(where, named)
+    there = {i for i, chunk in catalogue.items() if user.sees(chunk)}
+    gone = missing(named, there, collection=where.name)
+    visible = measurable(labels, catalogue, user)
+    if stored and not user.unrestricted:
+        return visible, []
+    if gone:
+        log.warning(
+            "Left out, because the collection %s lacks them: %d of %d labelled ids, such as %r. "
+            "Index those chunks, or label others",
+            where.name, len(gone), len(named), gone[0],
+        )  # fmt: skip
+    lost = [i for i in labels.qrels if i not in visible.qrels]
+    if lost:
+        log.warning(
+            "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
+            "collection %s, as this user sees it, so they are left out",
+            len(lost), len(labels.qrels), lost[0], where.name,
+        )  # fmt: skip
+    return visible, list(gone)
+
+
+def warn_of(labels: Labels) -> None:
+    """Warn if there are too few labelled queries for reliable figures, or some without anything
+    relevant."""
+    from ragfilter.evaluate import wording
+
+    for caveat in wording.about_labels(labels):
+        log.warning("%s", caveat)
+
+
+def warn_in_sample(
+    settings: Settings, labels: Labels, collection: str, side: str = ""
+) -> list[str]:
+    """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
+    warning, if any, as notes of a document."""
+    from ragfilter.evaluate import wording
+    from ragfilter.evaluate.labelled_queries import labels_version
+
+    caveat = wording.in_sample(settings, labels_version(labels), collection)
+    notes = [f"{side}: {caveat}" if side else caveat] if caveat else []
+    for note in notes:
+        log.warning("%s", note)
+    return notes

@@ -19,7 +19,7 @@ from ragfilter.cli.options import (
     GapThreshold,
     Json,
     Place,
-    refuse_without,
+    refuse,
     setting,
 )
 from ragfilter.cli.output import percent
@@ -90,7 +90,7 @@ def query(
         "--rerank": {"judge.enabled": rerank or None},
     }
     if not as_json:
-        refuse_without("--json", references=references)
+        refuse("without --json", references=references)
     loaded, user = filtering.load(flags)
     if k is not None:
         loaded = replace(loaded, settings=looking_first_at_k(loaded.settings))

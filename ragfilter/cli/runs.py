@@ -48,7 +48,7 @@ def list_(
     with access.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
     if as_json:
-        output.emit([head(run) for run in saved])
+        output.emit(saved)
     elif not saved:
         where = f" of {collection}" if collection else ""
         output.emit(f"There are no runs{where} yet. `ragfilter eval --save NAME` makes one.\n")
@@ -134,34 +134,11 @@ def remove(run: RunId, data_dir: DataDir = None) -> None:
     output.emit(f"Run {run} is removed.\n")
 
 
-def head(run: Run) -> dict[str, Any]:
-    """A run without its figures, as plain values."""
-    from ragfilter.evaluate.query_sets import untitled
-
-    plan = run.plan
-    return {
-        "run": run.id,
-        "name": run.name,
-        "at": run.at.isoformat(timespec="seconds"),
-        "who": run.who,
-        "collection": plan.collection,
-        "collection_version": plan.collection_version,
-        "labels_version": plan.labels_version,
-        "model": plan.model,
-        "space": plan.space,
-        "query_set": plan.query_set,
-        "with_llm": untitled(plan.query_set)[2],
-        "profile": plan.profile,
-        "settings": dict(plan.changes),
-        "queries": plan.queries,
-        "done": run.done,
-    }
-
-
 def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
     from ragfilter.cli import results
     from ragfilter.evaluate import wording
+    from ragfilter.evaluate.query_sets import untitled
     from ragfilter.evaluate.runs import changed_since
     from ragfilter.evaluate.variants import unmeasured
 
@@ -171,10 +148,12 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
         *changed_since(run.plan, bench),
         *wording.about_records(measured.records, measured.variants),
     ]
-    document = head(run) | {
-        "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": gain.ends},
-        "rows": results.rows_document(rows, bench.prices),
-        "per_query": results.questions_document(queries),
+    document = {
+        "run": run,
+        "with_llm": untitled(run.plan.query_set)[2],
+        "gain_over_fixed_k": gain,
+        "rows": results.documents(rows),
+        "per_query": results.documents(queries),
         "notes": [*filter(None, [measured.in_sample]), *notes],
     }
     text = (
@@ -196,14 +175,13 @@ def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:
     from ragfilter.cli import results
 
     a, b = compared.runs
-    heads = {
-        "a": head(a) | {name: compared.mean(name, "a") for name in ("f1", "f1_most")},
-        "b": head(b) | {name: compared.mean(name, "b") for name in ("f1", "f1_most")},
-    }
+    document = {
+        "a": a, "b": b, "paired": compared.paired, "changes": results.documents(compared.sides),
+        "notes": compared.notes,
+    }  # fmt: skip
     pairs = compared.paired, compared.sides
     text = results.paired_text(*pairs, f"run {a.id} (A)", f"run {b.id} (B)")
-    text += "".join(f"{note}\n" for note in compared.notes)
-    return heads | results.paired_document(*pairs) | {"notes": compared.notes}, text
+    return document, text + "".join(f"{note}\n" for note in compared.notes)
 
 
 def _settings(run: Run) -> str:

@@ -20,7 +20,7 @@ from ragfilter.basics.threads import within
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.index import index
-from ragfilter.cli.options import DataDir, Departments, Filtering, Level, Place, refuse_beside
+from ragfilter.cli.options import DataDir, Departments, Filtering, Level, Place, refuse
 from ragfilter.errors import InputError
 from ragfilter.model import PUBLIC
 from ragfilter.text.urls import shown
@@ -129,7 +129,7 @@ def serve(
 
     loaded, _ = filtering.load()
     if tokens is not None:
-        refuse_beside("--tokens", level=filtering.level, department=filtering.department)
+        refuse("beside --tokens", level=filtering.level, department=filtering.department)
     elif not _is_loopback(host):
         raise InputError(
             f"Without tokens, the service is not bound to {host}: anybody could ask.",

@@ -15,9 +15,18 @@ import typer
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import LabelledOptions, QueryOptions, warn_of
-from ragfilter.cli.options import Filtering, Json, Place, refuse_beside, settings_file
+from ragfilter.cli.options import (
+    Filtering,
+    Json,
+    LabelledOptions,
+    Place,
+    QueryOptions,
+    refuse,
+    settings_file,
+    warn_of,
+)
 from ragfilter.cli.output import OTHER_OUT
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target, read_target
@@ -28,8 +37,10 @@ from ragfilter.evaluate.recalibrate import carried, start
 from ragfilter.evaluate.tune import MARGIN, Gain, TunedMeans, Tuning, gathering, tune_questions
 from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
-from ragfilter.settings.schema import field
+from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
+
+WRITTEN = "Written to {0}; use it with --config {0}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,17 @@ class TuningOptions:
                 f"{self.out} cannot be written: the folder does not exist.", remedy=OTHER_OUT
             )
         return read_target(self.measure)
+
+    def write(self, settings: Settings, profile: str, how: str, backends: Backends) -> None:
+        """Write the settings to `out`, with a comment that says `how` they were found, and on which
+        distances. Raises InputError."""
+        where = backends.collection
+        about = (
+            f"# {how}.\n# Collection {where.name}, {date.today().isoformat()}. Distances: "
+            f"{where.space}, by {backends.embedder.name}.\n"
+        )
+        assert self.out is not None
+        write_text(self.out, about + to_toml(settings, profile), remedy=OTHER_OUT)
 
 
 @command()
@@ -82,7 +104,6 @@ def tune(
             replayed=output.progress("replayed"),
         )  # fmt: skip
         head = place.head(backends.incomplete) | {"with_llm": labelled.llm}
-        distances = f"{backends.collection.space}, by {backends.embedder.name}"
     if strategy is not None:
         if strategy not in tuning.strategies:
             raise InputError(
@@ -92,12 +113,8 @@ def tune(
         tuning = tuning.only(strategy)
     settings = tuning.tuned.settings
     if out is not None:
-        about = (
-            f"# Tuned on the collection {place.collection}: {tuning.queries} labelled queries, "
-            f"{tuning.target}, {date.today().isoformat()}.\n"
-            f"# Distances: {distances}. Tune again for another model, space or reranker.\n"
-        )
-        write_text(out, about + to_toml(settings, loaded.profile), remedy=OTHER_OUT)
+        how = f"Tuned on {tuning.queries} labelled queries, {tuning.target}"
+        options.write(settings, loaded.profile, how, backends)
     changed = settings.changed_from(loaded.settings)
     if as_json:
         output.emit(head | document(tuning, changed, out))
@@ -159,7 +176,7 @@ def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | 
         if changed
         else wording.UNCHANGED,
         wording.fixed_k(tuned.settings),
-        "" if file is None else f"\nWritten to {file}; use it with --config {file}.",
+        "" if file is None else f"\n{WRITTEN.format(file)}",
     ]
     return "\n".join(filter(None, lines)) + "\n"
 
@@ -217,7 +234,7 @@ def fit_reranker(
     lines = [
         f"{reranker.name}: {made.hits} hits of {made.queries} queries, {made.relevant} relevant",
         *(f"{path} = {value:g}" for path, value in values.items()),
-        "" if out is None else f"Written to {out}; use it with --config {out}.",
+        "" if out is None else WRITTEN.format(out),
     ]
     output.emit("\n".join(filter(None, lines)) + "\n")
 
@@ -247,22 +264,23 @@ def recalibrate(
     are shown to be no worse on the same questions. Without labels, thresholds are carried over by
     the recorded questions, which is a guess.
     """
+    from ragfilter.evaluate import query_sets
+    from ragfilter.stores.labels import ASKED
+
     if old is not None:
-        refuse_beside("--from", config=filtering.config)
+        refuse("beside --from", config=filtering.config)
         filtering = replace(filtering, config=old)
     loaded, user = filtering.load()
-    target, out = options.target, options.out
+    target, before, gathered = options.target, loaded.settings, output.progress("gathered")
+    tuning: Tuning | None = None
     with place.open("recalibrate") as bench:
-        from ragfilter.evaluate import query_sets
-        from ragfilter.stores.labels import ASKED
-
         backends = access.backends(bench, place.collection)
         catalogue = bench.collection(place.collection).entries()
-        labels = given.read(bench, place.collection, user, bare=True)
-        labels = labels or query_sets.everything(bench.labels, place.collection, catalogue, user)
-        labels = labels or Labels(bench.labels.queries(place.collection, ASKED), {})
-        before, gathered = loaded.settings, output.progress("gathered")
-        tuning: Tuning | None = None
+        labels = (
+            given.read(bench, place.collection, user, bare=True)
+            or query_sets.everything(bench.labels, place.collection, catalogue, user)
+            or Labels(bench.labels.queries(place.collection, ASKED), {})
+        )
         if labels.qrels:
             warn_of(labels)
             tuning = tune_questions(
@@ -281,60 +299,29 @@ def recalibrate(
                 remedy="Pass --queries with a file of questions, and --qrels with their labels.",
             )
         head = place.head(backends.incomplete)
-        distances = f"{backends.collection.space}, by {backends.embedder.name}"
     no_worse = tuning is None or tuning.loses_at_most(margin)
-    if out is not None and no_worse:
-        how = (
-            f"Carried over without labels by {counted(len(labels.queries), 'question')}: a guess"
-            if tuning is None
-            else f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
-        )
-        about = (
-            f"# {how}.\n# Collection {place.collection}, {date.today().isoformat()}. "
-            f"Distances: {distances}.\n"
-        )
-        write_text(out, about + to_toml(settings, loaded.profile), remedy=OTHER_OUT)
-    written = out if no_worse else None
-    if as_json:
-        output.emit(
-            head | _document(tuning, margin, labels, settings.changed_from(before), written)
-        )
-    else:
-        lines = _lines(tuning, margin, labels) + (
-            wording.changed(before, settings) or ["Nothing changes."]
-        )
-        lines += [f"\nWritten to {out}; use it with --config {out}."] if written else []
-        output.emit(f"{place.collection}: " + "\n".join(lines) + "\n")
-    return 0 if no_worse else REFUSED
-
-
-def _document(
-    tuning: Tuning | None,
-    margin: float,
-    labels: Labels,
-    changed: dict[str, Any],
-    file: Path | None,
-) -> dict[str, Any]:
-    """The document of `recalibrate --json` after its head. `before` and `after` have the mean and
-    the 95% interval of each figure, `difference` the intervals of after minus before."""
-    document: dict[str, Any] = {
-        "queries": len(labels.queries), "guess": tuning is None, "settings": changed,
-        "settings_file": file,
-    }  # fmt: skip
-    if tuning is None:
-        return document
-    return document | {
-        "measure": str(tuning.target), "margin": margin, "no_worse": tuning.loses_at_most(margin),
-        "stands_in": tuning.stands_in, "before": tuning.before.each,
-        "after": tuning.tuned.means.each, "difference": tuning.tuned.gain_over_before.each,
-    }  # fmt: skip
-
-
-def _lines(tuning: Tuning | None, margin: float, labels: Labels) -> list[str]:
-    """The same as text, without the changes."""
+    written = options.out if no_worse else None
     questions = counted(len(labels.queries), "question")
+    if written is not None:
+        guess = f"Carried over without labels by {questions}: a guess"
+        how = f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
+        options.write(settings, loaded.profile, how if tuning else guess, backends)
+    document = head | {
+        "queries": len(labels.queries), "guess": tuning is None,
+        "settings": settings.changed_from(before), "settings_file": written,
+    }  # fmt: skip
+    lines = [f"{place.collection}: {questions}"]
     if tuning is None:
-        return [questions, f"{wording.GUESS}\n"]
-    table = output.table(wording.SIDES, wording.sides(tuning))
-    told = wording.no_worse(tuning, margin), wording.stands_in(tuning)
-    return [questions, "", table, *filter(None, told)]
+        lines += [wording.GUESS, ""]
+    else:
+        document |= {
+            "measure": str(target), "margin": margin, "no_worse": no_worse,
+            "stands_in": tuning.stands_in, "before": tuning.before.each,
+            "after": tuning.tuned.means.each, "difference": tuning.tuned.gain_over_before.each,
+        }  # fmt: skip
+        lines += ["", output.table(wording.SIDES, wording.sides(tuning))]
+        lines += filter(None, (wording.no_worse(tuning, margin), wording.stands_in(tuning)))
+    lines += wording.changed(before, settings) or ["Nothing changes."]
+    lines += ["", WRITTEN.format(written)] if written else []
+    output.show(document, "\n".join(lines) + "\n", as_json=as_json)
+    return 0 if no_worse else REFUSED

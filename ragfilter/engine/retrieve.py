@@ -31,7 +31,7 @@ from ragfilter.layers.base import LayerInput, LayerSpec, nearness
 from ragfilter.layers.clearance import is_clean, viewer, visible, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score, User
-from ragfilter.protocols import Catalogue, Collection, Vectors
+from ragfilter.protocols import Catalogue, Collection, DistinctRules, Vectors
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.comparison import alternatives, detect, title_is
@@ -151,18 +151,30 @@ def _gather(
     vectors = backends.embedder.embed([query, *sides])
 
     # 3. Search until enough chunks pass clearance and rules: only those reach the other layers.
-    scan = None
-    if catalogue is not None and (far or settings.query_must.enabled):
-        scan = rule_book(catalogue.rules).scan(query)
+    distinct = None
+    if far or settings.query_must.enabled:
+        distinct = _distinct_rules(collection, catalogue)
+    scan = None if distinct is None else rule_book(distinct).scan(query)
     rules = scan or rule_book(()).scan(query)
     passes = _clean_test(settings, user, search.known, rules, wide=far)
-    reach = _reach_of(settings, user, catalogue, wide=far)
-    findings = _search(vectors[0], reach, search, passes)
+    reach = _reach_of(settings, user, distinct, wide=far)
+
+    def passing(clean: int) -> Pairs:
+        """The nearest clean chunks, by a search for them alone; none if only `clean` exist."""
+        if catalogue is not None:
+            ids = [i for i in catalogue if passes(i)]
+            most = min(reach.wanted, len(ids))
+            return search.among(vectors[0], most, ids) if most > clean else []
+        if distinct is None:
+            return []
+        return search.by_rules(vectors[0], reach.wanted, tuple(filter(rules.passes, distinct)))
+
+    findings = _search(vectors[0], reach, search, passes, passing)
     all_hidden = search.push_down and not findings.pairs
     if all_hidden:
         # Search again without clearance, and without texts, to say which level it takes.
         search = replace(search, push_down=False)
-        findings = _search(vectors[0], reach, search, passes)
+        findings = _search(vectors[0], reach, search, passes, passing)
     exhaustive = _is_whole([i for i, _ in findings.pairs], catalogue, search)
 
     scores: Mapping[str, Mapping[str, Score]] = {}
@@ -183,7 +195,9 @@ def _gather(
     _add_sides(findings, entities, vectors[0], search)
 
     # 5. Fetch the texts of what can be shown or kept: the texts of a whole pool take too long.
-    pairs = _in_order(findings.pairs, collection)
+    # Only an operator, who sees the wide pool, sees what is hidden, or that all of it is.
+    visible_pairs = [pair for pair in findings.pairs if wide or search.seen(pair[0])]
+    pairs = _in_order(visible_pairs or findings.pairs, collection)
     if all_hidden:
         known = ((i, search.known[i]) for i, _ in pairs if i in search.known)
         chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in known}
@@ -307,6 +321,13 @@ def _with_pinned_texts(
     )
 
 
+def _distinct_rules(collection: Collection, catalogue: Catalogue | None) -> tuple[str, ...] | None:
+    """The distinct rules of the collection; None if only those of what is found are known."""
+    if catalogue is not None:
+        return catalogue.rules
+    return collection.distinct_rules() if isinstance(collection, DistinctRules) else None
+
+
 def _catalogue(collection: Collection) -> Catalogue | None:
     known = collection.catalogue()
     return known if known is None or isinstance(known, Catalogue) else Catalogue(known)
@@ -335,7 +356,7 @@ class SearchReach:
 
 
 def _reach_of(
-    settings: Settings, user: User, catalogue: Catalogue | None, *, wide: bool
+    settings: Settings, user: User, rules: Sequence[str] | None, *, wide: bool
 ) -> SearchReach:
     pool_size = settings.retrieval.pool_size
     most = pool_size * WIDEST
@@ -345,8 +366,8 @@ def _reach_of(
         width = max(pool_size, wanted, fused)
         return SearchReach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
     wanted = usable_hits(settings)
-    rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
-    filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
+    ruled = settings.query_must.enabled and (rules is None or bool(rules))
+    filtered = ruled or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = max(fused, SPARE * wanted if filtered else wanted)
     if any(layer.reads_pool(settings) for layer in _on(settings)):
         first = max(first, pool_size)
@@ -442,10 +463,14 @@ class SearchFindings:
 
 
 def _search(
-    vector: Vectors, reach: SearchReach, search: Search, passes: Callable[[str], bool]
+    vector: Vectors,
+    reach: SearchReach,
+    search: Search,
+    passes: Callable[[str], bool],
+    passing: Callable[[int], Pairs],
 ) -> SearchFindings:
-    """The query's own hits, doubled while clean ones run short; then what one exact `ids=` query
-    over the chunks whose rules hold adds to them."""
+    """The query's own hits, doubled while clean ones run short; then what `passing` adds to
+    them."""
     wanted, n = reach.wanted, reach.first
     searches = 0
     while True:
@@ -457,14 +482,12 @@ def _search(
             break
         n *= 2
     found_by: dict[str, str] = {}
-    if clean < wanted and search.learned is None:
-        ids = [i for i in search.known if passes(i)]
-        if len(ids) > clean:
-            own = {i for i, _ in pairs}
-            exact = search.among(vector, min(wanted, len(ids)), ids)
-            found_by = {i: "rules" for i, _ in exact if i not in own}
-            pairs += [pair for pair in exact if pair[0] in found_by]
-            searches += 1
+    if clean < wanted and (exact := passing(clean)):
+        own = {i for i, _ in pairs}
+        new = [pair for pair in exact if pair[0] not in own and passes(pair[0])]
+        found_by = dict.fromkeys((i for i, _ in new), "rules")
+        pairs += new
+        searches += 1
     return SearchFindings(pairs, found_by, searches)
 
 
@@ -478,14 +501,10 @@ def _payload(
     wide: bool,
 ) -> dict[str, Chunk]:
     """Whole chunks for what can be shown or kept; the catalogue's bare ones for the rest."""
-    seen: list[str] = []
-    hidden: list[str] = []
-    for i, _ in pairs:
-        (seen if search.seen(i) else hidden).append(i)
-    if not wide:
-        # What is hidden is for an operator's eyes, on the page and in reports alone.
-        named, hidden = named.intersection(seen), []
-    shown = named | {*seen[: reach.shown]} | {*hidden[: reach.shown]}
+    seen = [i for i, _ in pairs if search.seen(i)]
+    hidden = [i for i, _ in pairs if wide and not search.seen(i)]
+    named = named if wide else named.intersection(seen)
+    shown = named | {*seen[: reach.shown], *hidden[: reach.shown]}
     shown |= {*islice(filter(passes, seen), reach.wanted)}
     whole = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
     whole |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in whole])

@@ -103,6 +103,12 @@ class Search:
         """The `n` nearest of these ids."""
         return self.collection.nearest(vector, n, ids=ids, where=self._where())
 
+    def by_rules(self, vector: Vectors, n: int, rules: tuple[str, ...]) -> Pairs:
+        """The `n` nearest that the user may see, and that have no rule or one of these. The
+        collection offers `DistinctRules`."""
+        where = replace(self._where() or Where(), rules=rules)
+        return self._learned(self.collection.nearest(vector, n, where=where))
+
     def _learned(self, pairs: Pairs) -> Pairs:
         if self.learned is not None:
             new = [i for i, _ in pairs if i not in self.learned]

@@ -1,9 +1,15 @@
-"""The gate: whether a filter meets its limits and still reaches its baseline. Pure, but for `read`.
+"""The gate: whether a filter meets its limits and still reaches its baseline. Pure, but for `read`
+and `read_log`.
 
 A broad drop is a drop of the mean that is larger than allowed and that a paired permutation test
 does not attribute to chance. A severe loss is a large loss of a single query, which a mean would
 hide. Queries and labelled chunks that are gone fail, too: without them, the figures that are left
 can look fine. What is checked are rows of `evaluate.frame` by query.
+
+Drift needs no labels: two-sample tests compare how questions are answered with the baseline. The
+best distance as a share of the background is what the search finds before the filter acts. If it
+moved, the corpus or the model did, or other things are asked. If only the rest moved, the filter
+decides otherwise.
 
 Source: docs/design.md#evaluate.
 """
@@ -13,18 +19,19 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import numpy as np
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
-from ragfilter.errors import InputError
-from ragfilter.evaluate.drift import AnsweredQuestion, Shift, answered, shifts, verdict
+from ragfilter.basics.files import read_lines
+from ragfilter.errors import InputError, extra
 from ragfilter.evaluate.frame import frame, permutation_p
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
@@ -33,13 +40,18 @@ from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted, p_value, signed
 from ragfilter.text.titles import query_name
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 GATED = ("precision", "recall", "f1", "kept", "lost")
 """The figures that can be limited: means of per-query values over the labelled queries."""
 SHARES = ("precision", "recall", "f1")
 """Those that must not drop."""
+ORIGINS = {
+    "collection": "another collection",
+    "collection_version": "another version of the collection",
+    "labels_version": "other labels",
+    "model": "another embedding model",
+    "space": "another distance metric",
+}
+"""In which respects a baseline may belong to something else."""
 EPSILON = 1e-9
 SIGNIFICANT = 0.05
 SEVERE = 0.5
@@ -53,6 +65,11 @@ NAMES = {
 WIDTH = 60
 SHOWN = 20
 """How many of the questions are listed where there is little room."""
+LEVEL = 0.05
+"""The chance of a false alarm in all figures of drift together."""
+MIN_QUERIES = 8
+"""With fewer questions on a side, drift is not tested."""
+SEARCHED = "best distance ÷ background"
 # Characters that XML does not allow, even escaped.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -166,6 +183,19 @@ class Gone(_Value):
         return {**dict.fromkeys(self.queries, "not measured"), **fewer}
 
 
+class Shift(_Value):
+    """A figure before and now: means or, for a share, from 0 to 1. `moved`: more than chance."""
+
+    figure: str
+    before: float
+    now: float
+    p_value: float
+    moved: bool
+
+    def __str__(self) -> str:
+        return f"{self.figure} {self.before:.3f} → {self.now:.3f} ({p_value(self.p_value)})"
+
+
 class Gate(_Value):
     """Every check with its outcome. `gone` is None without a baseline, or if only some of the
     queries were measured. `notes` say how the baseline differs from what was measured, `drift` how
@@ -185,15 +215,17 @@ class Gate(_Value):
 
 
 class ReachedFigures(_Value):
-    """What one query reached, its number of relevant chunks, and what tells drift: see `drift`."""
+    """What one query reached, its number of relevant chunks, and what tells drift: the best
+    distance as a share of the background (None without distances), the number of kept chunks, and
+    whether a layer fell back."""
 
     precision: FiniteFloat
     recall: FiniteFloat
     f1: FiniteFloat
     relevant: int
-    nearness: FiniteFloat | None = None
-    kept: int | None = None
-    fell_back: bool = False
+    nearness: FiniteFloat | None
+    kept: int
+    fell_back: bool
 
 
 class BaselineOrigin(_Value):
@@ -227,16 +259,15 @@ def reached(records: Iterable[QueryRecord]) -> pd.DataFrame:
 
 def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
     """What these queries reach."""
-    table = rows.to_dict("records")
     queries = {
         row["id"]: ReachedFigures(
             relevant=row["relevant"],
-            nearness=None if each.nearness is None else round(each.nearness, DIGITS),
-            kept=each.kept,
-            fell_back=each.fell_back,
+            nearness=None if pd.isna(row["nearness"]) else round(row["nearness"], DIGITS),
+            kept=row["kept"],
+            fell_back=row["waiting"],
             **{name: round(row[name], DIGITS) for name in SHARES},
         )
-        for row, each in zip(table, answered(table), strict=True)
+        for row in rows.to_dict("records")
     }
     return Baseline(**origin.model_dump(), queries=queries)
 
@@ -289,8 +320,9 @@ def decide(
     if baseline is None or now is None:
         return Gate(passed=passed, gone=None, drops=(), checks=checks)
     notes = [
-        f"The baseline is of {difference}. Renew it if that is intended."
-        for difference in _differences(baseline, now)
+        f"The baseline is of {words}. Renew it if that is intended."
+        for name, words in ORIGINS.items()
+        if getattr(baseline, name) != getattr(now, name)
     ]
     both = rows[rows["id"].isin(baseline.queries)]
     new = rows[~rows["id"].isin(baseline.queries)]
@@ -300,14 +332,20 @@ def decide(
             remedy="Create a new one.",
             action="baseline",
         )
-    gone = _gone(baseline, rows)
+    relevant = {i: int(n) for i, n in zip(rows["id"], rows["relevant"], strict=True)}
+    fewer = {
+        i: figures.relevant - relevant[i]
+        for i, figures in sorted(baseline.queries.items())
+        if i in relevant and figures.relevant > relevant[i]
+    }
+    missing = tuple(sorted(baseline.queries.keys() - relevant.keys()))
     if mapped is not None and baseline.collection_version != now.collection_version:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
-        gone = gone.model_copy(update={"relevant": {}})
-    if partly and gone.queries:
+        fewer = {}
+    if partly and missing:
         notes.append(
-            f"{len(gone.queries)} of {len(baseline.queries)} questions in the baseline were not "
-            f"measured, such as {gone.queries[0]!r}."
+            f"{len(missing)} of {len(baseline.queries)} questions in the baseline were not "
+            f"measured, such as {missing[0]!r}."
         )
     if len(new):
         notes.append(
@@ -315,22 +353,82 @@ def decide(
             f"questions, such as {new['id'].iloc[0]!r}."
         )
     drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
-    passed = passed and all(drop.passed for drop in drops) and (partly or gone.passed)
-    found = shifts(recorded_answers(baseline), answered(both.to_dict("records")))
+    worse = not all(drop.passed for drop in drops)
+    gone = None if partly else Gone(queries=missing, relevant=fewer)
+    drift = shifts(answers(baseline), both.rename(columns={"waiting": "fell_back"}))
     return Gate(
-        passed=passed, gone=None if partly else gone, drops=drops, checks=checks,
-        notes=tuple(notes), drift=found,
-        verdict=verdict(found, worse=not all(drop.passed for drop in drops)),
+        passed=passed and not worse and (gone is None or gone.passed),
+        gone=gone, drops=drops, checks=checks, notes=tuple(notes), drift=drift,
+        verdict=what_moved(drift, worse=worse),
     )  # fmt: skip
 
 
-def recorded_answers(baseline: Baseline) -> list[AnsweredQuestion]:
-    """How the baseline's questions were answered; empty for one that does not say."""
-    return [
-        AnsweredQuestion(each.nearness, each.kept, each.fell_back)
-        for each in baseline.queries.values()
-        if each.kept is not None
-    ]
+def answers(baseline: Baseline) -> pd.DataFrame:
+    """How the baseline's questions were answered, for `shifts`."""
+    answered = [each.model_dump() for each in baseline.queries.values()]
+    return pd.DataFrame(answered, columns=[*ReachedFigures.model_fields])
+
+
+def shifts(before: pd.DataFrame, now: pd.DataFrame) -> tuple[Shift, ...]:
+    """How the figures of two samples of questions differ, without those for which one of them is
+    too small. Both have the columns ``nearness`` (NaN without distances), ``kept`` and
+    ``fell_back``."""
+    with extra("eval"):
+        from scipy.stats import fisher_exact, ks_2samp
+
+    def apart(a: Any, b: Any) -> Any:
+        return ks_2samp(a, b, method="asymp").pvalue
+
+    def shares(a: Any, b: Any) -> Any:
+        return fisher_exact([[each.sum(), len(each) - each.sum()] for each in (a, b)]).pvalue
+
+    figures: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]], ...] = (
+        (SEARCHED, lambda each: each["nearness"].dropna(), apart),
+        ("chunks kept", lambda each: each["kept"], apart),
+        ("share of empty results", lambda each: each["kept"] == 0, shares),
+        ("share of fallbacks", lambda each: each["fell_back"], shares),
+    )
+    compared = []
+    for name, values, test in figures:
+        a, b = (values(side).to_numpy(dtype=np.float64) for side in (before, now))
+        if min(len(a), len(b)) >= MIN_QUERIES:
+            chance = float(test(a, b))
+            moved = chance < LEVEL / len(figures)
+            compared.append(
+                Shift(figure=name, before=a.mean(), now=b.mean(), p_value=chance, moved=moved)
+            )
+    return tuple(compared)
+
+
+def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
+    """What moved, in a sentence; empty if nothing did and the filter is not `worse`, either."""
+    moved = [shift for shift in compared if shift.moved]
+    figures = ", ".join(map(str, moved))
+    if any(shift.figure == SEARCHED for shift in moved):
+        return f"The corpus or the model moved: {figures}."
+    if worse and compared:
+        return "The filter got worse: what the search finds is as near as it was."
+    return f"The filter decides otherwise, on distances as before: {figures}." if moved else ""
+
+
+def read_log(path: Path) -> pd.DataFrame:
+    """The questions of a log that ragfilter wrote as JSON lines, for `shifts`; other lines are left
+    out. Raises InputError if there is none."""
+    questions = []
+    for line in read_lines(path):
+        try:
+            row = json.loads(line)
+            near = np.nan if row["nearness"] is None else float(row["nearness"])
+            questions.append((near, int(row["kept"]), bool(row["fallback"])))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+    if not questions:
+        raise InputError(
+            f"{path} holds no question.",
+            remedy="Write the log with --log json, or the records of the logger ragfilter with "
+            "their fields as JSON lines.",
+        )
+    return pd.DataFrame(questions, columns=["nearness", "kept", "fell_back"])
 
 
 def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
@@ -394,29 +492,6 @@ def _drop(name: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -> 
         figure=name, allowed=allowed, before=float(before.mean()), value=float(now.mean()),
         p_value=chance, passed=not broad and not severe, severe=severe, lost=lost,
     )  # fmt: skip
-
-
-def _gone(baseline: Baseline, rows: pd.DataFrame) -> Gone:
-    """What the baseline measured and these queries, which are all there are, lack."""
-    relevant = dict(zip(rows["id"], rows["relevant"], strict=True))
-    fewer = {
-        i: figures.relevant - int(relevant[i])
-        for i, figures in sorted(baseline.queries.items())
-        if i in relevant and figures.relevant > relevant[i]
-    }
-    return Gone(queries=tuple(sorted(baseline.queries.keys() - relevant.keys())), relevant=fewer)
-
-
-def _differences(baseline: Baseline, now: BaselineOrigin) -> list[str]:
-    """The respects in which the baseline belongs to something else, in words."""
-    names = {
-        "collection": "another collection",
-        "collection_version": "another version of the collection",
-        "labels_version": "other labels",
-        "model": "another embedding model",
-        "space": "another distance metric",
-    }
-    return [words for name, words in names.items() if getattr(baseline, name) != getattr(now, name)]
 
 
 def _xml(words: str) -> str:

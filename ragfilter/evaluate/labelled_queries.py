@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
 from json import dumps
 
 from ragfilter.errors import InputError
@@ -39,14 +38,6 @@ class Labels:
         relevant = {i for i, labels in self.qrels.items() if any(g > 0 for g in labels.values())}
         return {i: text for i, text in self.queries.items() if i in relevant}
 
-    def first(self, limit: int | None) -> Labels:
-        """The first `limit` queries that have labels, or if none has, of all; everything if it is
-        None."""
-        if limit is None:
-            return self
-        queries = dict(islice((self.labelled or self.queries).items(), limit))
-        return Labels(queries, {i: self.qrels[i] for i in queries if i in self.qrels})
-
     def check_relevant(self) -> None:
         """Raise InputError if nothing is labelled relevant, since no figure would mean anything."""
         if not self.answered:
@@ -56,26 +47,21 @@ class Labels:
             )
 
 
-def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
+def choose(labels: Labels, *, only: Iterable[str] = ()) -> Labels:
+    """The queries in `only` (all if it is empty), with their labels.
 
     Raises InputError for an unknown id, and if there are labels and none of them is left, or
     nothing relevant.
     """
-    only, leave_out = frozenset(only), frozenset(leave_out)
-    unknown = sorted((only | leave_out) - labels.queries.keys())
-    if unknown:
+    only = frozenset(only) or labels.queries.keys()
+    if unknown := sorted(only - labels.queries.keys()):
         raise InputError(
             f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file."
         )
-    texts = {
-        i: text
-        for i, text in labels.queries.items()
-        if i not in leave_out and (not only or i in only)
-    }
+    texts = {i: text for i, text in labels.queries.items() if i in only}
     chosen = Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
     if labels.qrels and not chosen.qrels:
-        raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
+        raise InputError("No query with a label is left.", remedy="Name others with --only.")
     if labels.qrels:
         chosen.check_relevant()
     return chosen

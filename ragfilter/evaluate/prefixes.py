@@ -1,6 +1,6 @@
 """The first k of every query's unfiltered ranking, for every k up to `DEEPEST`. Pure; numpy.
 
-What follows from them: the best fixed k, the oracle, and the best threshold on the distance.
+What follows from them: the best fixed k, the oracle, and what a threshold on the distance keeps.
 """
 
 from __future__ import annotations
@@ -11,21 +11,10 @@ from functools import lru_cache
 from itertools import compress
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragfilter.answer.context import cost, fill, fits
 from ragfilter.engine.replay import unfiltered
-from ragfilter.evaluate.crossval import (
-    FOLDS,
-    Choice,
-    Table,
-    Tables,
-    Target,
-    choose,
-    folds_of,
-    pick,
-    picked,
-)
+from ragfilter.evaluate.crossval import Choice, Table, Tables, Target, pick, picked
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Counts, f_measure, figures, ndcg, relevant_of
 from ragfilter.model import Pool, User
@@ -36,8 +25,6 @@ DEEPEST = 50
 UNLABELLED = -1
 SHOWN_RANKS = 30
 """How many ranks of a curve are drawn."""
-THRESHOLDS = 200
-"""Number of distances among which the best is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +51,6 @@ class Curve:
             for rank, (distance, grade) in enumerate(pairs, start=1)
             if grade != UNLABELLED and (grade > 0) == relevant
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class BestDistance:
-    """The single distance that works best as a threshold for all queries. `f1` is held out: every
-    query is measured with the distance that is best on the other folds."""
-
-    distance: float
-    f1: float
 
 
 def curve_of(
@@ -171,28 +149,10 @@ def frontier(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
 def within(curves: Sequence[Curve], threshold: float) -> Mapping[str, float]:
     """The means of every figure if the chunks up to this distance were kept, of each query's first
     `DEEPEST`."""
-    last = _last_up_to(curves, np.array([threshold]))[:, 0]
+    kept = [np.searchsorted(each.distances, threshold, side="right") for each in curves]
+    # The last column, which keeps nothing, is column -1.
+    last = np.array(kept, dtype=np.intp) - 1
     return {name: float(each.mean()) for name, each in picked(prefixes(curves), last).items()}
-
-
-def best_distance(curves: Sequence[Curve]) -> BestDistance | None:
-    """The best distance; None with fewer than two queries, since none could be held out, or without
-    chunks."""
-    distances = [distance for curve in curves for distance in curve.distances]
-    if len(curves) < 2 or not distances:
-        return None
-    thresholds = np.quantile(distances, np.linspace(0, 1, THRESHOLDS), method="nearest")
-    f1 = np.take_along_axis(prefixes(curves)["f1"], _last_up_to(curves, thresholds), axis=1)
-    folds = folds_of([curve.query for curve in curves], FOLDS)
-    held_out = pick(f1, Target().held_out({"f1": f1}, folds))
-    return BestDistance(float(thresholds[choose(f1)]), float(held_out.mean()))
-
-
-def _last_up_to(curves: Sequence[Curve], thresholds: Table) -> NDArray[np.intp]:
-    """The column of `prefixes` for every query and threshold; −1, the last column, keeps
-    nothing."""
-    kept = [np.searchsorted(each.distances, thresholds, side="right") for each in curves]
-    return np.array(kept, dtype=np.intp) - 1
 
 
 def _columns(length: int) -> Choice:

@@ -96,16 +96,6 @@ def questions(
     return by_id
 
 
-def every_question(
-    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
-) -> frozenset[str]:
-    """The questions of all sets, and those that were asked; `user` as for `sets`. Raises
-    StoreError."""
-    names = (name for name, n in sets(book, collection, catalogue, user).items() if n)
-    of_sets = (questions(book, collection, name, catalogue, user) for name in names)
-    return frozenset(question for by_id in of_sets for question in by_id.values())
-
-
 def import_set(
     book: LabelBook,
     collection: str,

@@ -12,7 +12,6 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
-from ragfilter.evaluate.prefixes import BestDistance
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.registry import LAYERS
@@ -85,14 +84,6 @@ def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
     return (
         f"Of {kept:.1f} chunks kept, {bare:.1f} have no label: F1 is {f1:.3f} if all of them are "
         f"irrelevant, {most:.3f} if all are relevant."
-    )
-
-
-def best_distance(best: BestDistance) -> str:
-    """How good a plain threshold on the distance would be."""
-    return (
-        f"The best single distance threshold is {best.distance:.3f} (F1 {best.f1:.3f} on held-out "
-        "questions)."
     )
 
 

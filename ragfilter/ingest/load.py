@@ -7,28 +7,27 @@ limit, and each file that is left out is named with its reason.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
-import re
 import shutil
-import stat
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
+from ragfilter.basics.files import kind
 from ragfilter.errors import InputError
 from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.markdown import load_markdown
 from ragfilter.ingest.openapi.read import SUFFIXES as OPENAPI
-from ragfilter.ingest.openapi.read import load_openapi, load_together, not_openapi
+from ragfilter.ingest.openapi.read import load_openapi, not_openapi
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
-from ragfilter.ingest.records import PLAIN, ReadOptions, Record, load_jsonl, nothing_in, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, load_jsonl, to_record
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +36,8 @@ LARGEST = 1_000_000_000
 """Bytes that an archive may unpack to, unless a limit is given."""
 MAX_FILES = 20_000
 SHOWN_NAMES = 5
-_PART = 1 << 20
-_BAD = re.compile(r"[\x00-\x1f\x7f\\]")
-LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
+Loader = Callable[..., Iterator[Record]]
+LOADERS: dict[str, Loader] = {
     ".jsonl": load_jsonl,
     ".ndjson": load_jsonl,
     ".csv": load_csv,
@@ -47,7 +45,6 @@ LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
     ".markdown": load_markdown,
     ".txt": load_text,
     ".pdf": load_pdf,
-    **dict.fromkeys(OPENAPI, load_openapi),
 }
 DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
     "demo": lambda: (
@@ -56,8 +53,11 @@ DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
     ),
     "adsapi": adsapi.records,
 }
+INDEXED = tuple(sorted((*LOADERS, *OPENAPI)))
+SUFFIXES = (*INDEXED, ARCHIVE)
+"""What can be uploaded."""
 REMEDY = (
-    f"Give {', '.join(DEMOS)}, or a file, folder or zip of {' '.join(sorted(LOADERS))}; "
+    f"Give {', '.join(DEMOS)}, or a file, folder or zip of {' '.join(INDEXED)}; "
     f"those of {' '.join(OPENAPI)} must be OpenAPI descriptions."
 )
 
@@ -94,78 +94,52 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
         yield from DEMOS[name]()
         return
     path = Path(name).expanduser()
-    try:
-        is_folder, is_there = path.is_dir(), path.exists()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=REMEDY) from None
-    if is_folder:
+    what, suffix = kind(path), path.suffix.lower()
+    if what == "folder":
         yield from _folder(path, reading, source=str(path))
-    elif is_there and not path.is_file():
+    elif what != "file":
         # A named pipe would be waited for without end.
-        raise InputError(f"{path} is neither a file nor a folder.", remedy=REMEDY)
-    elif is_there and path.suffix.lower() == ARCHIVE:
+        raise InputError(f"{path} does not exist, or is no file or folder.", remedy=REMEDY)
+    elif suffix == ARCHIVE:
         with tempfile.TemporaryDirectory() as folder:
-            for refused in unpack(path, Path(folder), source=path.name):
-                reading.refuse(refused)
+            unpack(path, Path(folder), source=path.name)
             yield from _folder(Path(folder), reading, source=path.name)
-    elif is_there:
-        loader = LOADERS.get(path.suffix.lower())
-        if loader is None:
-            raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)
-        if loader is load_openapi:
-            yield from load_openapi(path, source=path.name, reading=reading)
-        else:
-            yield from _usable(loader, path, path.name, reading)
+    elif suffix in OPENAPI:
+        descriptions, known = load_openapi(path.parent, [path.name], reading)
+        if path.name not in known:
+            raise not_openapi(path.name)
+        yield from descriptions
+    elif suffix in LOADERS:
+        yield from _usable(LOADERS[suffix], path, path.name, reading)
     else:
-        raise InputError(f"{path} does not exist.", remedy=REMEDY)
+        raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)
 
 
-def _usable(
-    loader: Callable[..., Iterator[Record]], path: Path, source: str, reading: ReadOptions
-) -> Iterator[Record]:
+def _usable(loader: Loader, path: Path, source: str, reading: ReadOptions) -> Iterator[Record]:
     """The records up to the point where their file can no longer be read."""
-    silent = reading.skip is not None  # A strict reading passes over an empty file.
-
-    def refuse(error: InputError) -> None:
-        nonlocal silent
-        silent = False
-        reading.refuse(error)
-
     try:
-        for record in loader(path, source=source, reading=replace(reading, skip=refuse)):
-            silent = False
-            yield record
+        yield from loader(path, source=source, reading=reading)
     except InputError as error:
-        refuse(error)
-    if silent:
-        refuse(nothing_in(source))
+        reading.refuse(error)
 
 
 def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Record]:
     """The records of the files in `folder`, which the reader knows as `source`."""
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
-    loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
-    if not any(loaders.values()):
+    if not any(name.lower().endswith(INDEXED) for name in files):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
     if asked := _questions_and_labels(files):
         log.warning(
             "%s: questions and labels are skipped: %s. Import them as a query set: `labels import`",
             source, ", ".join(asked),
         )  # fmt: skip
-    loaders = {name: loader for name, loader in loaders.items() if name not in asked}
-    descriptions, known = load_together(files, reading)
-    left = {name: loader for name, loader in loaders.items() if name not in known}
-    others = [name for name, loader in left.items() if loader is None]
-    unclear = [name for name, loader in left.items() if loader is load_openapi]
-    if reading.skip is None:
-        others += unclear
-    else:
-        for name in unclear:
-            reading.skip(not_openapi(name))
-    if others:
-        log.warning("%s: %s", source, passed_over(others))
+    files = {name: file for name, file in files.items() if name not in asked}
+    descriptions, known = load_openapi(folder, files, reading)
+    loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
+    if others := [name for name, loader in loaders.items() if not loader and name not in known]:
+        (reading.skip or log.warning)(InputError(f"{source}: {passed_over(others)}."))
     for name, loader in loaders.items():
-        if loader is not None and loader is not load_openapi:
+        if loader is not None:
             yield from _usable(loader, files[name], name, reading)
     yield from descriptions
 
@@ -174,7 +148,7 @@ def _questions_and_labels(names: Collection[str]) -> list[str]:
     """The files beside a corpus.jsonl that hold the questions and labels of a BEIR data set."""
     ending = "corpus.jsonl"
     beside = [name.removesuffix(ending) for name in names if f"/{name}".endswith(f"/{ending}")]
-    begins = tuple(f"{root}{kind}" for root in beside for kind in ("queries.", "qrels"))
+    begins = tuple(f"{root}{what}" for root in beside for what in ("queries.", "qrels"))
     return [name for name in names if name.startswith(begins)]
 
 
@@ -188,10 +162,6 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield file
 
 
-SUFFIXES = (*sorted(LOADERS), ARCHIVE)
-"""What can be uploaded."""
-
-
 def stage(
     files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int
 ) -> tuple[InputError, ...]:
@@ -201,15 +171,13 @@ def stage(
     cannot be written.
     """
     refused: list[InputError] = []
-    left = limit
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for given, content in files:
+            left = limit - sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
             try:
                 refused += _stage(given, content, folder, left)
             except InputError as error:
                 refused.append(error)
-            left = limit - sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
     except OSError as error:
         raise InputError(
             f"The uploads cannot be kept: {error.strerror}.",
@@ -218,38 +186,28 @@ def stage(
     return tuple(refused)
 
 
-def _stage(given: str, content: bytes, folder: Path, left: int) -> tuple[InputError, ...]:
+def _stage(given: str, content: bytes, folder: Path, left: int) -> list[InputError]:
     name = safe_name(given)
     if name is None:
         _refuse(given, "its name leads out of a folder", "Rename it.")
-    target = folder / name
-    suffix = target.suffix.lower()
-    if suffix not in SUFFIXES:
+    # A folder for each zip, so that two may have files of the same name.
+    zipped = name.lower().endswith(ARCHIVE)
+    target = (folder / name).with_suffix("") if zipped else folder / name
+    if not name.lower().endswith(SUFFIXES):
         _refuse(name, "this kind of file cannot be indexed", f"Use {' '.join(SUFFIXES)}.")
     if target.exists():
-        _refuse(name, "there is another file of that name", "Rename one of them.")
+        _refuse(name, "there is another of that name", "Rename one of them.")
     if len(content) > left:
         _refuse(name, "the uploads are too large together", "Index them in several steps.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    if suffix != ARCHIVE:
+    if not zipped:
         target.write_bytes(content)
-        return ()
-    # A separate folder, so that two zips may have files of the same name.
-    inside = target.with_suffix("")
-    if inside.exists():
-        _refuse(name, "there is a folder of that name", "Rename one of them.")
-    packed = target.with_name(f".{target.name}")
-    packed.write_bytes(content)
+        return []
     try:
-        refused = unpack(packed, inside, source=name, suffixes=LOADERS, limit=left)
+        return unpack(io.BytesIO(content), target, source=name, suffixes=INDEXED, limit=left)
     except InputError:
-        shutil.rmtree(inside, ignore_errors=True)
+        shutil.rmtree(target, ignore_errors=True)
         raise
-    finally:
-        packed.unlink()
-    if not refused and not inside.exists():
-        _refuse(name, "it holds no file that can be indexed", f"Use {' '.join(sorted(LOADERS))}.")
-    return refused
 
 
 def _refuse(name: str, why: str, remedy: str) -> NoReturn:
@@ -257,95 +215,55 @@ def _refuse(name: str, why: str, remedy: str) -> NoReturn:
 
 
 def safe_name(name: str) -> str | None:
-    """`name` as a relative path within a folder; None if it leads out of one, or is hidden."""
+    """`name` as a relative path within a folder; None if it leads out of one."""
     path = PurePosixPath(name)
-    parts = [part for part in path.parts if part != "."]
-    unsafe = _BAD.search(name) or path.is_absolute() or ".." in parts or not parts
-    long = len(name) > 1000 or any(len(part.encode()) > 200 for part in parts)
-    return None if unsafe or long else "/".join(parts)
+    unsafe = not name.isprintable() or "\\" in name or path.is_absolute() or ".." in path.parts
+    long = any(len(part.encode()) > 200 for part in path.parts)
+    return None if unsafe or long or not path.parts else path.as_posix()
 
 
 def unpack(
-    archive: Path, folder: Path, *, source: str, suffixes: Iterable[str] = (), limit: int = LARGEST
-) -> tuple[InputError, ...]:
-    """Unpack a zip into `folder`; what was left out of it, and why.
+    archive: Path | io.BytesIO,
+    folder: Path,
+    *,
+    source: str,
+    suffixes: tuple[str, ...] = ("",),
+    limit: int = LARGEST,
+) -> list[InputError]:
+    """Unpack the files of a zip that end so into `folder`; what was left out of it.
 
-    Hidden files and folders are passed over, and where `suffixes` are given, files of other kinds.
-    Raises InputError: no zip, damaged, or more than `limit` bytes.
+    Hidden files and folders are passed over. No name leads out of the folder. Raises InputError: no
+    zip, damaged, locked, or more than `limit` bytes.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
-            return tuple(_members(opened, folder, source, frozenset(suffixes), limit))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+            files = [i for i in opened.infolist() if not i.is_dir() and not _hidden(i.filename)]
+            wanted = [file for file in files if file.filename.lower().endswith(suffixes)]
+            # No file is read beyond the size that the zip says.
+            if len(wanted) > MAX_FILES or sum(file.file_size for file in wanted) > limit:
+                raise InputError(
+                    f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, "
+                    f"or {MAX_FILES:,} files.",
+                    remedy="Pack less into one zip.",
+                )
+            opened.extractall(folder, wanted)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"{source}: this zip cannot be read ({reason}).", remedy="Pack it again."
         ) from None
-
-
-def _members(
-    opened: zipfile.ZipFile, folder: Path, source: str, suffixes: frozenset[str], limit: int
-) -> Iterator[InputError]:
-    members = [info for info in opened.infolist() if not info.is_dir()]
-    if len(members) > MAX_FILES:
-        raise InputError(
-            f"{source}: {len(members):,} files are too many.",
-            remedy=f"Pack at most {MAX_FILES:,} in one zip.",
-        )
-    left = limit
-    others = []
-    for info in members:
-        name = safe_name(info.filename)
-        if name is None:
-            yield _refused(source, info.filename, "the name leads out of the zip", "Rename it.")
-        elif stat.S_ISLNK(info.external_attr >> 16):
-            yield _refused(source, name, "it is a link", "Pack the file itself.")
-        elif info.flag_bits & 1:
-            yield _refused(source, name, "it is locked with a password", "Pack it without one.")
-        elif _hidden(name):
-            continue
-        elif suffixes and Path(name).suffix.lower() not in suffixes:
-            others.append(name)
-        else:
-            left = _write(opened, info, folder / name, left)
-            if left < 0:
-                raise InputError(
-                    f"{source}: it unpacks to more than {limit // 1_000_000:,} MB.",
-                    remedy="Pack less into one zip.",
-                )
-    if others:
-        yield InputError(
-            f"{source}: {passed_over(others)}.",
-            remedy=f"Supported types: {', '.join(sorted(suffixes))}.",
-        )
+    others = [file.filename for file in files if file not in wanted]
+    remedy = f"Supported types: {', '.join(suffixes)}."
+    return [InputError(f"{source}: {passed_over(others)}.", remedy=remedy)] if others else []
 
 
 def passed_over(names: Sequence[str]) -> str:
     """Says that these files are of kinds that cannot be indexed; names the first few."""
     first = ", ".join(names[:SHOWN_NAMES])
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    what = (
-        "1 file of another kind is" if len(names) == 1 else f"{len(names)} files of other kinds are"
-    )
-    return f"{what} skipped: {first}{more}"
-
-
-def _write(opened: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """Write one member; how many bytes may still come. What the zip says of sizes is not
-    believed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with opened.open(info) as packed, target.open("wb") as file:
-        while part := packed.read(_PART):
-            left -= len(part)
-            if left < 0:
-                break
-            file.write(part)
-    return left
+    what = "file of another kind is" if len(names) == 1 else "files of other kinds are"
+    return f"{len(names)} {what} skipped: {first}{more}"
 
 
 def _hidden(name: str) -> bool:
     return any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))
-
-
-def _refused(source: str, name: str, why: str, remedy: str) -> InputError:
-    return InputError(f"{source}: {name!r} is left out: {why}.", remedy=remedy)

@@ -97,14 +97,6 @@ class ReadOptions:
         self.skip(error)
 
 
-def nothing_in(source: str) -> InputError:
-    """What is told of a file without records."""
-    return InputError(
-        f"{source}: there is nothing in it that can be indexed.",
-        remedy="See whether the file is empty.",
-    )
-
-
 PLAIN = ReadOptions()
 
 FIELDS = frozenset(

@@ -15,9 +15,7 @@ from ragfilter.errors import InputError, extra
 with extra("ingest"):
     import yaml
 
-DEEPEST = 300
-MAX_MERGED = 1_000_000
-TAG = "tag:yaml.org,2002:"
+DEEPEST, MAX_MERGED = 300, 1_000_000
 WORDS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -27,19 +25,19 @@ WORDS: dict[str, object] = {
 
 def _value(loader: Any, node: yaml.Node) -> Iterator[Any]:
     if isinstance(node, yaml.ScalarNode):
-        yield WORDS.get(node.value, node.value) if node.tag == f"{TAG}bool" else node.value
+        yield WORDS.get(node.value, node.value) if node.tag == "word" else node.value
     elif isinstance(node, yaml.SequenceNode):
         yield from loader.construct_yaml_seq(node)
     else:
         for key, _ in node.value:
-            key.tag = key.tag.replace("bool", "str")
+            key.tag = key.tag.replace("word", "key")
         yield from loader.construct_yaml_map(node)
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    yaml_implicit_resolvers: ClassVar[Any] = {None: [
-        (f"{TAG}bool", re.compile(f"(?:{'|'.join(WORDS)})$")),
-        (f"{TAG}merge", re.compile("<<$")),
+class _Loader(yaml.CSafeLoader):
+    yaml_implicit_resolvers: ClassVar[Any] = {None: [  # type: ignore[misc]
+        ("word", re.compile(f"(?:{'|'.join(WORDS)})$")),
+        ("tag:yaml.org,2002:merge", re.compile("<<$")),
     ]}  # fmt: skip
     yaml_constructors: ClassVar[Any] = {None: _value}
     _merged = 0
@@ -48,7 +46,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         super().flatten_mapping(node)
         self._merged += len(node.value)
         if self._merged > MAX_MERGED:
-            raise _problem(node, f"<< merges more than {MAX_MERGED:,} entries")
+            raise yaml.YAMLError(f"<< merges more than {MAX_MERGED:,} entries")
 
 
 def parse_yaml(text: str, *, place: str) -> object:
@@ -58,7 +56,13 @@ def parse_yaml(text: str, *, place: str) -> object:
     `place` and the line.
     """
     try:
-        _check_depth(text)
+        depth = 0
+        # Deep nesting crashes the process while nodes are composed.
+        for event in yaml.parse(text, _Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise yaml.YAMLError(f"it is nested deeper than {DEEPEST} levels")
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -68,17 +72,3 @@ def parse_yaml(text: str, *, place: str) -> object:
             f"{place}{line}: this is not YAML ({problem}).",
             remedy="Correct the YAML there. A text that begins with & * @ % or ` needs quotes.",
         ) from None
-
-
-def _check_depth(text: str) -> None:
-    """Raise YAMLError for deep nesting, which crashes the process while nodes are composed."""
-    depth = 0
-    for event in yaml.parse(text, _Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise _problem(event, f"it is nested deeper than {DEEPEST} levels")
-
-
-def _problem(place: Any, what: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=what, problem_mark=place.start_mark)

@@ -28,16 +28,16 @@ from time import perf_counter
 
 from pydantic import TypeAdapter, ValidationError
 
+from ragfilter.answer import reply as answer_reply
 from ragfilter.answer.context import estimate, one_line
-from ragfilter.answer.reply import bounded, estimated_usage, prompt_tokens
+from ragfilter.answer.reply import prompt_tokens
 from ragfilter.basics.threads import Shelf
-from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.judge import fit
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.parse import SCHEMA, parse
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
-from ragfilter.protocols import ChatModel, Message, Texts, Usage
+from ragfilter.protocols import ChatModel, Message, Texts
 from ragfilter.settings.schema import Judge, Settings
 
 log = logging.getLogger(__name__)
@@ -219,28 +219,14 @@ def look_up(ready: JudgePrompt, chat: ChatModel, remembered: JudgementCache) -> 
 
 def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     started = perf_counter()
-    pieces: list[str] = []
-    error, failed = "", ""
-    usage: Usage | None = None
     timeout_s = settings.timeout_ms / 1000
-    try:
-        for delta in bounded(chat.stream(ready.messages, timeout_s=timeout_s, schema=SCHEMA)):
-            pieces.append(delta.text)
-            usage = delta.usage or usage
-    except RagfilterError as failure:
-        error = str(failure)
-        failed = failure.kind if isinstance(failure, ChatError) else ""
-    except Exception as failure:
-        # A third-party model may fail with anything, and its message may contain secrets.
-        error = f"the model failed ({type(failure).__name__})"
+    reply = answer_reply.ask(chat, ready.messages, timeout_s=timeout_s, schema=SCHEMA)
+    error = reply.error
     if error:
         log.warning("judging failed: %s", error)
-    text = "".join(pieces)
-    verdicts, remarks, unreadable = parse("" if error else text, ready.asked)
+    verdicts, remarks, unreadable = parse("" if error else reply.text, ready.asked)
     if not error and not verdicts:
         error = NO_DECISION
-    if usage is None:
-        usage = estimated_usage(ready.messages, text, failed)
     return Judgement(
         asked=ready.asked,
         verdicts=verdicts,
@@ -252,10 +238,10 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
         model=chat.name,
         prompt_version=ready.version,
         prompt_key=ready.key,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
+        prompt_tokens=reply.usage.prompt_tokens,
+        completion_tokens=reply.usage.completion_tokens,
         ms=(perf_counter() - started) * 1000,
-        reply=text[:REPLY_CHARS],
+        reply=reply.text[:REPLY_CHARS],
     )
 
 

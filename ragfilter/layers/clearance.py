@@ -101,10 +101,12 @@ def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
     if user.unrestricted:
         return lambda chunk: chunk.refs
     hits = (*pool.hits, *pool.reachable)
-    known = {chunk.id: chunk for chunk in (*pool.references, *(hit.chunk for hit in hits))}
+    known = (*pool.references, *(hit.chunk for hit in hits))
+    nameable = {chunk.id for chunk in known if user.sees(chunk)}
 
     def named(chunk: Chunk) -> tuple[str, ...]:
-        return tuple(r for r in chunk.refs if r in known and user.sees(known[r]))
+        refs = chunk.refs
+        return refs if nameable.issuperset(refs) else tuple(r for r in refs if r in nameable)
 
     return named
 
@@ -122,8 +124,8 @@ def _name_all(hits: Iterable[Hit], named: Callable[[Chunk], tuple[str, ...]]) ->
 
 
 def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
-    refs = named(chunk) if chunk.refs else ()
-    return chunk if refs == chunk.refs else replace(chunk, refs=refs)
+    refs = named(chunk)
+    return chunk if refs is chunk.refs else replace(chunk, refs=refs)
 
 
 def for_user(result: PoolResult) -> PoolResult:

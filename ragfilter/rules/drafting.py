@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,26 +22,18 @@ from time import perf_counter
 from typing import Any, Literal
 
 from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
-from ragfilter.answer.reply import (
-    bounded,
-    estimated_usage,
-    prompt_tokens,
-    total_usage,
-    without_thought,
-)
+from ragfilter.answer.reply import ask, prompt_tokens, total_usage, without_thought
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
-from ragfilter.rules.rule import KEYS, MAX_BYTES, Rule, parse
+from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
 
 MAX_OBJECTS = 50
-_LAST_COMMA = re.compile(r",\s*([\]}])")
 NO_JSON = "the answer contains no JSON object"
-TOO_DEEP = "the answer's JSON is nested too deeply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +47,6 @@ class ParsedRule:
 
 def read(answer: str, chunk: Chunk) -> ParsedRule:
     """Read the rule that a model gave for `chunk` in `answer`, with its problems."""
-    try:
-        return _read(answer, chunk)
-    except RecursionError:
-        return ParsedRule(None, (TOO_DEEP,))
-
-
-def _read(answer: str, chunk: Chunk) -> ParsedRule:
     text = _json_text(answer)
     if not text:
         return ParsedRule(None, (NO_JSON,))
@@ -85,39 +69,21 @@ def _json_text(answer: str) -> str:
     """The last rule-like JSON object in `answer`, otherwise its last object, otherwise text that
     starts like one (so that `parse` can say where it breaks); empty if there is none."""
     rule_like, other = "", ""
-    begin = answer.find("{")
-    start = begin
+    begin = start = answer.find("{")
     for _ in range(MAX_OBJECTS):
         if start < 0:
             break
-        value, end = _decoded(answer, start)
-        if isinstance(value, dict):
-            inner = value.get("query_must")
-            if isinstance(inner, dict):
-                rule_like = json.dumps(inner, ensure_ascii=False)
-            elif any(key in value for key in KEYS):
-                rule_like = answer[start:end]
-            else:
-                other = answer[start:end]
+        try:
+            value, end = json.JSONDecoder().raw_decode(answer, start)
+        except (ValueError, RecursionError):
+            start = answer.find("{", start + 1)
+            continue
+        if "query_must" in value or any(key in value for key in KEYS):
+            rule_like = json.dumps(value.get("query_must", value), ensure_ascii=False)
+        else:
+            other = answer[start:end]
         start = answer.find("{", end)
-    rest = answer[begin:].strip() if begin >= 0 else ""
-    return rule_like or other or _without_last_commas(rest)
-
-
-def _without_last_commas(text: str) -> str:
-    """`text` without the commas before closing brackets, the most common mistake of small models,
-    if that makes it valid JSON; otherwise `text` itself."""
-    mended = _LAST_COMMA.sub(r"\1", text)
-    value, end = _decoded(mended, 0)
-    return mended[:end] if isinstance(value, dict) else text
-
-
-def _decoded(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at `start`, and its end; None if there is none."""
-    try:
-        return json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None, start + 1
+    return rule_like or other or (answer[begin:].strip() if begin >= 0 else "")
 
 
 log = logging.getLogger(__name__)
@@ -129,7 +95,6 @@ MAX_TEXT_TOKENS = 1500
 MAX_QUOTED_TOKENS = 500
 MIN_REPAIR_S = 0.2
 NO_TEXT = "the chunk has neither title nor text"
-ENDLESS = f"the answer is longer than {MAX_BYTES:,} bytes"
 
 MAX_FAILURES = 3
 """Consecutive failures of the endpoint after which a run ends."""
@@ -269,69 +234,47 @@ def _suggest(
         template = recognise(chunk, packaged() if templates is None else templates)
     except RagfilterError as error:
         return replace(draft, error=str(error), failed="chunk")
-    draft = replace(
-        draft, category=template.category, prompt_version=f"{VERSION} {template.version}"
-    )
+    version = f"{VERSION} {template.version}"
+    draft = replace(draft, category=template.category, prompt_version=version)
     if not chunk.passage.strip():
         return replace(draft, error=NO_TEXT, failed="chunk")
     asked = messages(chunk, template)
     draft, answer = _ask(draft, chat, asked, deadline)
     if draft.error:
         return draft
-    reading = read(answer, chunk)
-    repaired = False
-    if reading.faults and deadline - perf_counter() >= MIN_REPAIR_S:
-        asked = (*asked, *_complaint(answer, reading.faults))
+    first = read(answer, chunk)
+    if first.faults and deadline - perf_counter() >= MIN_REPAIR_S:
+        asked = (*asked, *_complaint(answer, first.faults))
         again, answer = _ask(draft, chat, asked, deadline)
-        if again.error and reading.rule is None:
-            errors = f"{'; '.join(reading.faults)}; asked again: {again.error}"
+        if again.error and first.rule is None:
+            errors = f"{'; '.join(first.faults)}; asked again: {again.error}"
             return replace(again, error=errors)
         draft = replace(draft, usage=again.usage)
         second = ParsedRule(None) if again.error else read(answer, chunk)
-        repaired = _is_better(second, reading)
-        reading = second if repaired or reading.rule is None else reading
-    if reading.rule is None:
-        return replace(draft, error="; ".join(reading.faults), failed="rule")
-    return replace(
-        draft,
-        rule=reading.rule,
-        remarks=reading.faults,
-        repaired=repaired,
-    )
+        # If both are equally doubtful, the first stays.
+        better = first.rule is None or len(second.faults) < len(first.faults)
+        if second.rule is not None and better:
+            draft, first = replace(draft, repaired=True), second
+        elif first.rule is None:
+            first = second
+    if first.rule is None:
+        return replace(draft, error="; ".join(first.faults), failed="rule")
+    return replace(draft, rule=first.rule, remarks=first.faults)
 
 
 def _ask(
     draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float
 ) -> tuple[Draft, str]:
     """The draft with the tokens of one more call, and how it failed if it did; and the answer."""
-    pieces: list[str] = []
-    size = 0
-    usage: Usage | None = None
-    error, retry_after = "", None
-    failed: Failed = ""
-    timeout_s = max(0.001, deadline - perf_counter())
-    try:
-        answer = chat.stream(asked, timeout_s=timeout_s, schema=SCHEMA)
-        for delta in bounded(answer):
-            usage = delta.usage or usage
-            pieces.append(delta.text)
-            size += len(delta.text.encode("utf-8"))
-            if size > MAX_BYTES:
-                error, failed = ENDLESS, "rule"
-                break
-    except ChatError as failure:
-        error, failed, retry_after = str(failure), failure.kind, failure.retry_after
-    except RagfilterError as failure:
-        error, failed = str(failure), "model"
-    except Exception as failure:
-        # A third-party model may fail with anything, and its message may contain secrets.
-        error, failed = f"the model failed ({type(failure).__name__})", "model"
-    text = "".join(pieces)
-    if usage is None:
-        usage = estimated_usage(asked, text, failed)
-    usage = total_usage((draft.usage, usage))
-    failed_draft = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
-    return failed_draft, without_thought(text)
+    reply = ask(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
+    draft = replace(
+        draft,
+        error=reply.error,
+        failed=reply.failed,
+        retry_after=reply.retry_after,
+        usage=total_usage((draft.usage, reply.usage)),
+    )
+    return draft, without_thought(reply.text)
 
 
 def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
@@ -341,13 +284,6 @@ def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
         f"That rule has a fault: {'; '.join(faults)}\n"
         "Answer again with the corrected JSON object and nothing else.",
     )
-
-
-def _is_better(second: ParsedRule, first: ParsedRule) -> bool:
-    """Whether the second answer replaces the first; not if both are equally doubtful."""
-    if second.rule is None or first.rule is None:
-        return second.rule is not None
-    return len(second.faults) < len(first.faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +354,7 @@ def drafts(
 
 
 def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
-    """The totals of the drafts `made`, which took `seconds`."""
+    """The totals of `drafts`, which took `seconds`."""
     usage = total_usage(draft.usage for draft in drafts)
     return Totals(
         drafted=sum(draft.rule is not None for draft in drafts),

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 
 from ragfilter.rules.match import check, lowered, prepared
 from ragfilter.rules.rule import Match, Rule, place_name, read_rule, terms_at
+from ragfilter.rules.values import values
 from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
@@ -25,8 +26,6 @@ MAX_COMPARED = 20_000
 """Words times terms; with more, only the first terms of a group are compared."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it: a question mark is not a differing letter."""
-_NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
-_LIKE = r"-?\d+(?:st|nd|rd|th)?"
 Span = tuple[int, int]
 
 
@@ -127,29 +126,24 @@ class _Text:
         """The words most similar to one of `terms`, with as many words as the term or one more or
         less."""
         words = [m.span() for m in _WORD.finditer(self.compared)][:MAX_WORDS]
-        best, ratio = None, NEAR
-        matcher = SequenceMatcher(autojunk=False)
+        best: NearMatch | None = None
+        ratio = NEAR
         for place, term in terms[: MAX_COMPARED // max(1, len(words))]:
             sought = self._prepare(term)
-            matcher.set_seq2(sought)
             length = len(sought.split())
-            for size in (length, length + 1, length - 1):
-                for first in range(len(words) - size + 1) if size else ():
-                    start, end = words[first][0], words[first + size - 1][1]
-                    matcher.set_seq1(self.compared[start:end])
-                    # Cheapest comparisons first.
-                    if (
-                        matcher.real_quick_ratio() > ratio
-                        and matcher.quick_ratio() > ratio
-                        and matcher.ratio() > ratio
-                    ):
-                        ratio = matcher.ratio()
-                        best = place, term, start, end, _letters(matcher)
-        if best is None:
-            return None
-        place, term, start, end, letters = best
-        span = self._span(start, end)
-        return NearMatch(place, term, self.written[slice(*span)], span, letters)
+            spans = {
+                self.compared[words[i][0] : words[i + n - 1][1]]: (words[i][0], words[i + n - 1][1])
+                for n in (length - 1, length + 1, length)
+                for i in range(len(words) - n + 1)
+                if n
+            }
+            for near in get_close_matches(sought, spans, n=1, cutoff=ratio):
+                matcher = SequenceMatcher(None, near, sought, autojunk=False)
+                if matcher.ratio() > ratio:
+                    ratio, span = matcher.ratio(), self._span(*spans[near])
+                    words_there = self.written[slice(*span)]
+                    best = NearMatch(place, term, words_there, span, _letters(matcher))
+        return best
 
     def _prepare(self, term: str) -> str:
         return normalise(term) if self.mode == "word" else lowered(term)
@@ -169,34 +163,27 @@ def differing_value(text: str | None, question: str) -> str:
     """What the stored rule and the question give different numbers ("armor class 6" if the rule
     wants 7), in the rule's own words; derived only from the terms of the rule.
 
-    This is a part of the rule that the question does not meet. Most of its terms contain a number,
-    and one of them has the question's words. Empty if there is none.
+    This is a part of the rule that the question does not meet. At least half of its terms contain a
+    number, and one of them has the question's words. Empty if there is none.
     """
     rule = read_rule(text)
     if not isinstance(rule, Rule):
         return ""
-    normalised, sought = normalise(question), prepared(question, rule.match)
+    sought = prepared(question, rule.match)
+    asked = {value.words for value in values(question)}
     for terms in rule.demands.values():
-        if any(prepared(term, rule.match) in sought for term in terms):
-            continue
-        numbered = [each for term in terms if (each := _numbered(normalise(term)))]
-        if 2 * len(numbered) > len(terms) and any(
-            re.search(like, normalised) for _, like in numbered
-        ):
-            return numbered[0][0]
+        counted = [" ".join(words) for term in terms for words in _counted(term)]
+        named = any(words in asked for term in terms for words in _counted(term))
+        met = any(prepared(term, rule.match) in sought for term in terms)
+        if named and not met and 2 * len(counted) >= len(terms):
+            return counted[0]
     return ""
 
 
-def _numbered(term: str) -> tuple[str, str] | None:
-    """The words of a term with one number, and a pattern that matches the term with any number."""
-    numbers = list(_NUMBER.finditer(term))
-    if len(numbers) != 1:
-        return None
-    before, after = term[: numbers[0].start()], term[numbers[0].end() :]
-    words = " ".join(f"{before} {after}".split()).strip(" -")
-    if not any(char.isalpha() for char in words):
-        return None
-    return words, rf"(?<!\w){re.escape(before)}{_LIKE}{re.escape(after)}(?!\w)"
+def _counted(term: str) -> Iterator[tuple[str, ...]]:
+    """What a term that is a number and words counts."""
+    for value in values(term)[:1]:
+        yield value.words
 
 
 Characters = list[tuple[str, Span]]

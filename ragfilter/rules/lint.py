@@ -1,23 +1,6 @@
 """Finds errors and doubts in rules, and a better rule where it can. Pure.
 
 Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
-
-kind        severity  means
-unreadable  error     the rule is invalid, so its chunk always passes
-impossible  error     no query can meet the rule: a required term contains a forbidden one
-spread      warning   alternatives are in separate groups
-loose       warning   as a substring, a term is also found within longer words or numbers
-no_edges    warning   a term in a script without spaces is hardly ever found in word mode
-empty       warning   the rule requires nothing
-bare        warning   a number is alone, and nothing says what it counts
-everywhere  warning   a term is in nearly every question
-shared      warning   several chunks whose titles differ in a number have the rule
-spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
-dead        note      an alternative never helps, because it contains a forbidden term
-duplicate   note      a term or group occurs twice
-covered     note      a term or group changes nothing, because another one decides
-family      note      a rule would tell the chunk apart from others that differ in a few values
-draft       note      an LLM has drafted a rule
 """
 
 from __future__ import annotations
@@ -37,7 +20,6 @@ from ragfilter.rules.rule import (
     AnyRule,
     InvalidRule,
     Rule,
-    place_name,
     read_rule,
     shorten,
     terms_at,
@@ -45,11 +27,9 @@ from ragfilter.rules.rule import (
 from ragfilter.rules.values import (
     COMMON,
     NUMBERS,
-    ORDINALS,
     Number,
     Value,
     acronym,
-    forms,
     is_number,
     mask,
     numbers,
@@ -72,21 +52,21 @@ Rules = Mapping[str, AnyRule]
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 KINDS: Mapping[str, Severity] = {
-    "unreadable": "error",
-    "impossible": "error",
-    "spread": "warning",
-    "loose": "warning",
-    "no_edges": "warning",
-    "empty": "warning",
-    "bare": "warning",
-    "everywhere": "warning",
-    "shared": "warning",
-    "spelling": "note",
-    "dead": "note",
-    "duplicate": "note",
-    "covered": "note",
-    "family": "note",
-    "draft": "note",
+    "unreadable": "error",  # the rule is invalid, so its chunk always passes
+    "impossible": "error",  # no query can meet the rule: a required term contains a forbidden one
+    "spread": "warning",  # alternatives are in separate groups
+    "loose": "warning",  # as a substring, a term is also found within longer words or numbers
+    "no_edges": "warning",  # a term in a script without spaces is hardly ever found in word mode
+    "empty": "warning",  # the rule requires nothing
+    "bare": "warning",  # a number is alone, and nothing says what it counts
+    "everywhere": "warning",  # a term is in nearly every question
+    "shared": "warning",  # several chunks whose titles differ in a number have the rule
+    "spelling": "note",  # a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
+    "dead": "note",  # an alternative never helps, because it contains a forbidden term
+    "duplicate": "note",  # a term occurs twice
+    "covered": "note",  # a term changes nothing, because another one decides
+    "family": "note",  # a rule would tell the chunk apart from others that differ in a few values
+    "draft": "note",  # an LLM has drafted a rule
 }
 """Every kind of finding with its severity."""
 
@@ -204,7 +184,6 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
         *_spread(rule, title),
         *_forbidden(rule),
         *_redundant_terms(rule),
-        *_redundant_groups(rule),
         *_mode(rule),
         *_bare_numbers(rule, title),
         *_everywhere(rule),
@@ -219,8 +198,7 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
 
 def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Finding]:
     """By chunk id, the findings about rules shared by several chunks whose titles differ in
-    numbers alone. The rule may be meant for all of them ("price" for every price list); the only
-    certain mistake is asking for a sibling's number."""
+    numbers alone. The rule may be meant for all of them ("price" for every price list)."""
     of_rule: dict[Rule, list[str]] = defaultdict(list)
     for chunk_id, rule in rules.items():
         if isinstance(rule, Rule) and chunk_id in catalogue:
@@ -234,11 +212,10 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
             )
             of_title = {i: values(catalogue[i].title) for i in alike}
             for chunk_id in alike:
-                others = [v for i in alike if i != chunk_id for v in of_title[i]]
-                known = {v.number for v in others}
-                own = [v for v in of_title[chunk_id] if v.number not in known]
-                fix, sure = _with_value(rule, own, others)
-                shared[chunk_id] = _finding("shared", "", message, fix, sure=sure).on(chunk_id)
+                others = {v.number for i in alike if i != chunk_id for v in of_title[i]}
+                own = [v for v in of_title[chunk_id] if v.number not in others]
+                fix = _with_value(rule, own[0]) if len(own) == 1 else None
+                shared[chunk_id] = _finding("shared", "", message, fix, sure=False).on(chunk_id)
     return shared
 
 
@@ -256,61 +233,21 @@ def _differ_in_numbers(
             yield alike
 
 
-def _with_value(
-    rule: Rule, own: Sequence[Value], others: Sequence[Value]
-) -> tuple[Rule | None, bool]:
-    """The rule with a group for the value, replacing whatever asks for the same with another
-    number; None if it already asks for the value. Also returns whether that is sure: the replaced
-    parts must ask for nothing else."""
-    if len(own) != 1:
-        return None, False
-    value, match = own[0], rule.match
-    known = {prepared(term, match) for term in _usual(value)}
-    asked = [*chain(*rule.contain_one_of), *rule.required]
-    if any(prepared(term, match) in known for term in asked):
-        return None, False
-    of_siblings = {prepared(term, match) for other in others for term in _usual(other)}
-    wrong = {
-        term
-        for term in asked
-        if prepared(term, match) in of_siblings or _asks_for_another(term, value)
-    }
-    left = tuple(group for group in rule.contain_one_of if wrong.isdisjoint(group))
-    fix = rule.with_parts(
-        contain_one_of=(*left, spellings(value, _contexts(value))),
+def _with_value(rule: Rule, value: Value) -> Rule | None:
+    """The rule with a group for the value, in place of what asks for the same with another number;
+    None if it already asks for the value."""
+    own, asked = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
+    if any(_same(_meaning(term), own) for term in asked):
+        return None
+    wrong = {t for t in asked if (m := _meaning(t))[1] and _same((m[0], own[1]), own)}
+    return rule.with_parts(
+        contain_one_of=(
+            *(group for group in rule.contain_one_of if wrong.isdisjoint(group)),
+            spellings(value, _contexts(value)),
+        ),
         contain=None if rule.contain in wrong else rule.contain,
         contain_all_of=tuple(term for term in rule.contain_all_of if term not in wrong),
     )
-    gone = {*chain(*rule.contain_one_of)} - {*chain(*left)} | wrong.intersection(rule.required)
-    # A number that needs no words may count something else, unless a sibling has it.
-    lone = stands_alone(str(value.number))
-    sure = {term for term in wrong if not lone or prepared(term, match) in of_siblings}
-    return fix, bool(gone) and gone <= sure
-
-
-def _asks_for_another(term: str, value: Value) -> bool:
-    """Whether a term spells the same with another number: "ac 3" for armor class 6."""
-    words = re.findall(r"[^\W\d_]+", normalise(term))
-    sizes = [row.index(word) for word in words for row in (NUMBERS, ORDINALS) if word in row]
-    sizes += [int(digits) for digits in re.findall(r"\d{1,15}", term)]
-    similar = {replace(value, number=n, last=None, written="") for s in sizes for n in (s, -s)}
-    for part in parts(term):
-        if isinstance(part, Number):
-            last = part.last if isinstance(part.last, int) and part.last != part.first else None
-            similar.add(replace(value, number=part.first, last=last, written=part.written))
-    return any(
-        normalise(term) in map(normalise, _usual(other))
-        for other in similar
-        if (other.number, other.last) != (value.number, value.last)
-        and stands_alone(str(other.number)) == stands_alone(str(value.number))
-    )
-
-
-def _usual(value: Value) -> Iterator[str]:
-    """How rules write a value, including words next to a number that needs none."""
-    contexts = tuple(dict.fromkeys(f for context in _contexts(value) for f in forms(context)))
-    yield from spellings(value, contexts, ordered=True)
-    yield from (f"{c}{of} {value.number}" for c in contexts for of in ("", " of"))
 
 
 def _contexts(value: Value) -> tuple[str, ...]:
@@ -334,26 +271,18 @@ def _empty(rule: Rule) -> Iterator[Finding]:
 
 
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:
-    """What looks like alternatives that every query must name, in groups or as required terms."""
-    groups, terms = rule.contain_one_of, rule.contain_all_of
-    part, names = "contain_one_of", tuple(group[0] for group in groups)
+    """Groups that look like alternatives of which every query must name each."""
+    groups = rule.contain_one_of
     places, sure = _places(groups, title)
-    if places:
-        merged = rule.with_parts(contain_one_of=_merge(groups, places))
-    else:
-        part, names = "contain_all_of", terms
-        places, sure = _places([(term,) for term in terms], title)
-        if not places:
-            return
-        left = tuple(term for i, term in enumerate(terms) if i not in places)
-        together = tuple(terms[i] for i in places)
-        merged = rule.with_parts(contain_one_of=(*groups, together), contain_all_of=left)
-    *most, last = (f"“{shorten(names[i])}”" for i in places)
+    if not places:
+        return
+    merged = rule.with_parts(contain_one_of=_merge(groups, places))
+    *most, last = (f"“{shorten(groups[i][0])}”" for i in places)
     message = (
         f"As written, a question must mention {', '.join(most)} and {last}. "
         "If any one of them is enough, put them in one group."
     )
-    yield _finding("spread", f"{part}[{places[0]}]", message, merged, sure=sure)
+    yield _finding("spread", f"contain_one_of[{places[0]}]", message, merged, sure=sure)
 
 
 def _forbidden(rule: Rule) -> Iterator[Finding]:
@@ -416,31 +345,6 @@ def _redundant_terms(rule: Rule) -> Iterator[Finding]:
             yield _finding(kind, place, message, rule.without(place))
 
 
-def _redundant_groups(rule: Rule) -> Iterator[Finding]:
-    """Groups that are met whenever a required term or another group is."""
-    every = [
-        (place, frozenset(prepared(term, rule.match) for term in group))
-        for place, group in rule.demands.items()
-    ]
-    n = len(rule.contain_one_of)
-    for at, (place, group) in enumerate(every[:n]):
-        for by, (other, terms) in (*enumerate(every[n:], n), *enumerate(every[:n])):
-            if by == at or not _meets(terms, group):
-                continue
-            # Of two groups that meet each other, the first stays.
-            if at < by < n and _meets(group, terms):
-                continue
-            kind = "duplicate" if group == terms else "covered"
-            message = f"The group asks for nothing that {place_name(other)} does not ask for."
-            yield _finding(kind, place, message, rule.without(place))
-            break
-
-
-def _meets(terms: Iterable[str], group: Iterable[str]) -> bool:
-    """Whether every query with one of `terms` also has a term of `group`."""
-    return all(any(term in longer for term in group) for longer in terms)
-
-
 def _mode(rule: Rule) -> Iterator[Finding]:
     """Terms for which the other way of matching would be better. It is only offered if it suits
     all terms, or the two would take turns. Word stems need substrings, so only the author knows."""
@@ -490,16 +394,14 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
 
 
 def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:
-    """The group with what the number counts added, taken from the title or from its other terms;
-    empty if neither says it."""
+    """The group with what the title says that the number counts; empty if it does not."""
     fitting = [v for v in values(title) if term.strip() in (*numbers(v.number), v.written)]
-    if len(fitting) == 1:
-        same = (*numbers(fitting[0].number), fitting[0].written)
-        more = spellings(fitting[0], _contexts(fitting[0]))
-        counting = (t for old in group for t in (more if old.strip() in same else (old,)))
-        return tuple(dict.fromkeys(counting))
-    others = tuple(old for old in group if old != term)
-    return others if any(term.strip() in tokens(old) for old in others) else ()
+    if len(fitting) != 1:
+        return ()
+    same = (*numbers(fitting[0].number), fitting[0].written)
+    more = spellings(fitting[0], _contexts(fitting[0]))
+    counting = (t for old in group for t in (more if old.strip() in same else (old,)))
+    return tuple(dict.fromkeys(counting))
 
 
 def _is_bare(term: str) -> bool:
@@ -573,8 +475,8 @@ def _with_alternatives(rule: Rule, place: str, group: tuple[str, ...]) -> Rule:
 
 # Alternatives that were spread over several groups, so that every one must be met. Three signs:
 #
-# spelled  two groups or more, or terms of `contain_all_of`, hold spellings of one term: "armor
-#          class 6" and "ac 6", "cleric" and "clerics"
+# spelled  two groups or more hold spellings of one term: "armor class 6" and "ac 6", "cleric" and
+#          "clerics"
 # listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
 #          and two of them or more name different things of that list; a comma between two things
 #          may set one apart instead ("goblins, in winter"), and what ends in a number is none of a
@@ -630,7 +532,7 @@ def _same(one: tuple[Words, str], other: tuple[Words, str]) -> bool:
 
 
 def _merge(groups: Sequence[tuple[str, ...]], places: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """`groups` with those of `found` merged into one, in place of the first of them."""
+    """`groups` with those at `places` merged into one, in place of the first of them."""
     together = tuple(dict.fromkeys(term for i in places for term in groups[i]))
     return tuple(
         together if i == places[0] else group

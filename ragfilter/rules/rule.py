@@ -73,7 +73,8 @@ def _visible(term: str) -> str:
 
 
 def _number_as_text(value: Any) -> Any:
-    return str(value) if _is_number(value) and math.isfinite(value) else value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if number and math.isfinite(value) else value
 
 
 Term = Annotated[str, AfterValidator(_visible)]
@@ -221,17 +222,11 @@ def parse(text: str) -> Rule:
     if isinstance(data, dict) and data.keys() == {"query_must"}:
         data = data["query_must"]
     if not isinstance(data, dict):
-        raise RuleError(
-            f"a rule is a JSON object, this is {_kind(data)}.",
-            remedy=f'Begin with {{"contain_one_of": {_GROUPS}}}.',
-        )
-    for key in data:
-        if key not in KEYS:
-            _refuse_key(key)
-    if data.get("contain", "") is None:
-        raise _not_one_term(None)
+        remedy = f'Begin with {{"contain_one_of": {_GROUPS}}}.'
+        raise RuleError("a rule is a JSON object, this is a list or a value.", remedy=remedy)
     try:
-        rule = Rule.model_validate(data)
+        # An absent part is left out; null is none.
+        rule = Rule.model_validate({whole(k): {} if v is None else v for k, v in data.items()})
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False)[0]) from None
     count = sum(map(len, (*rule.contain_one_of, rule.required, rule.contain_none_of)))
@@ -350,76 +345,37 @@ def _no_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
 
 
-def _refuse_key(key: str) -> NoReturn:
-    similar = difflib.get_close_matches(key, KEYS, n=1)
-    if key == "query_must":
-        remedy = "Write only what is inside query_must."
-    elif similar:
-        remedy = f"Did you mean {similar[0]}?"
-    else:
-        remedy = f"Known keys: {', '.join(KEYS)}."
-    raise RuleError("unknown key.", place=shorten(key), remedy=remedy)
+_MESSAGES = {
+    "literal_error": ("this is not a way of matching.", 'Write "word" or "substring".'),
+    "blank": ("the term is empty.", "Write at least one visible character."),
+    "too_short": (
+        "the group is empty, so no query could meet it.",
+        "Add a term or remove the group.",
+    ),
+    "half": ("the term contains half a character (a lone surrogate).", "Type the term again."),
+    "string_type": ("a term must be text.", 'Write it in quotes: "term".'),
+}
+"""What is wrong with a part, a group or a term, by pydantic's name for it, and what to do."""
 
 
 def _refusal(error: ErrorDetails) -> RuleError:
-    """What is wrong with a part, a group or a term, from pydantic's description."""
     part, *steps = error["loc"]
-    place, value = "".join((str(part), *(f"[{step}]" for step in steps))), error["input"]
-    match error["type"]:
-        case "literal_error":
-            message = f"{_shown(value)} is not a way of matching."
-            remedy = 'Write "word" or "substring".'
-        case "blank":
-            message, remedy = "the term is empty.", "Write at least one visible character."
-        case "too_short":
-            message = "the group is empty, so no query could meet it."
-            remedy = "Add a term or remove the group."
-        case "half":
-            message = "the term contains half a character (a lone surrogate)."
-            remedy = "Type the term again."
-        case "string_type" if part == "contain":
-            return _not_one_term(value)
-        case "string_type":
-            message = f"a term must be text, this is {_kind(value)}."
-            number = _is_number(value)
-            remedy = (
-                f'Write {"it" if number else "a text"} in quotes: "{value if number else "term"}".'
-            )
-        case _ if steps:
-            message = f"a group must be a list of terms, this is {_kind(value)}."
-            remedy = f"Put the alternatives into brackets of their own: {_GROUPS}."
-        case _:
-            of_groups = part == "contain_one_of"
-            message = (
-                f"must be a list of {'groups' if of_groups else 'terms'}, this is {_kind(value)}."
-            )
-            remedy = f"Write {_GROUPS}." if of_groups else 'Write ["term", "another term"].'
+    place = "".join((str(part), *(f"[{step}]" for step in steps)))
+    if error["type"] == "extra_forbidden":
+        similar = difflib.get_close_matches(place, KEYS, n=1)
+        remedy = f"Did you mean {similar[0]}?" if similar else f"Known keys: {', '.join(KEYS)}."
+        if part == "query_must":
+            remedy = "Write only what is inside query_must."
+        return RuleError("unknown key.", place=shorten(place), remedy=remedy)
+    if error["type"] == "string_type" and part == "contain":
+        message, remedy = "must be one term.", "For several, use contain_all_of."
+    elif error["type"] in _MESSAGES:
+        message, remedy = _MESSAGES[error["type"]]
+    elif steps:
+        message = "a group must be a list of terms."
+        remedy = f"Put the alternatives into brackets of their own: {_GROUPS}."
+    elif part == "contain_one_of":
+        message, remedy = "must be a list of groups.", f"Write {_GROUPS}."
+    else:
+        message, remedy = "must be a list of terms.", 'Write ["term", "another term"].'
     return RuleError(message, place=place, remedy=remedy)
-
-
-def _not_one_term(value: Any) -> RuleError:
-    return RuleError(
-        f"must be one term, this is {_kind(value)}.",
-        place="contain",
-        remedy="Write one text in quotes, or use contain_all_of for several.",
-    )
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if _is_number(value):
-        return f"the number {shorten(str(value))}"
-    if isinstance(value, str):
-        return f"the text {_shown(value)}"
-    return "a list" if isinstance(value, list) else "an object"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    return shorten(json.dumps(value))

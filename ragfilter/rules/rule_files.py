@@ -106,19 +106,14 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 def csv_text(chunks: Iterable[Chunk]) -> str:
     """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8. A
     title that would run as a formula gets a leading apostrophe, since it is not read back."""
-    rows = (
-        (c.id, harmless(c.title), json.dumps(rule.value, ensure_ascii=False, separators=(",", ":")))
-        for c in chunks
-        if (rule := read_rule(c.rule))
-    )
-    return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
-
-
-def _csv_line(cells: Iterable[str]) -> str:
     buffer = io.StringIO(newline="")
-    # Older versions of Python quote a line end only if its characters end rows.
-    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
-    return buffer.getvalue().removesuffix("\r\n") + "\n"
+    writer = csv.writer(buffer)
+    writer.writerow(("id", "title", RULE_KEY))
+    for c in chunks:
+        if rule := read_rule(c.rule):
+            text = json.dumps(rule.value, ensure_ascii=False, separators=(",", ":"))
+            writer.writerow((c.id, harmless(c.title), text))
+    return f"\ufeff{buffer.getvalue()}"
 
 
 def is_csv(path: Path | None) -> bool:
@@ -130,62 +125,55 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
     """The chunks of the file at `path` by id, with only their titles and rules, and the lines that
     are not chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read
     at all."""
-    chunks: dict[str, tuple[int, Chunk]] = {}
-    gives_way: dict[str, bool] = {}
-    refusals: list[RefusedLine] = []
-    for record in _records(path):
-        if isinstance(record, RefusedLine):
-            refusals.append(record)
-            continue
-        number, chunk_id, fields = record
-        skipped = _is_skipped(fields)
-        if skipped and chunk_id in chunks:
-            continue
-        value = fields.get(RULE_KEY)
+    latest, refusals, _ = _latest(path)
+    chunks = {}
+    for chunk_id, (_, fields) in latest.items():
+        value = fields[RULE_KEY]
         rule = value if value is None or isinstance(value, str) else json.dumps(value)
-        if gives_way.get(chunk_id, True):
-            chunks[chunk_id] = (
-                number,
-                Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule),
-            )
-            gives_way[chunk_id] = skipped or bool(fields.get(REMARKS_KEY))
-        elif chunks[chunk_id][1].rule != rule:
-            refusals.append(_second(number, chunk_id, chunks[chunk_id][0]))
-    return {chunk_id: chunk for chunk_id, (_, chunk) in chunks.items()}, tuple(refusals)
+        chunks[chunk_id] = Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
+    return chunks, tuple(refusals)
 
 
 def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> ImportPlan:
     """What importing the file at `path` would change of `stored` (chunk id to rule text). Without
     `with_doubts`, drafts with doubts are held back. Writes nothing. Raises InputError if the file
     cannot be read at all."""
-    wanted: dict[str, FileChange] = {}
-    refusals: list[RefusedLine] = []
-    skipped = 0
-    for record in _records(path):
-        change = record if isinstance(record, RefusedLine) else _change(*record, stored)
-        if change is None:
-            skipped += 1
-        elif isinstance(change, RefusedLine):
-            refusals.append(change)
-        else:
-            first = wanted.get(change.chunk_id)
-            if first is None or first.doubts:
-                wanted[change.chunk_id] = change
-            elif first.after != change.after:
-                refusals.append(_second(change.line, change.chunk_id, first.line))
-    changes = wanted.values()
+    latest, refusals, skipped = _latest(path)
+    changes: list[FileChange] = []
+    for chunk_id, (number, fields) in latest.items():
+        change = _change(number, chunk_id, fields, stored)
+        (refusals if isinstance(change, RefusedLine) else changes).append(change)  # type: ignore[arg-type]
     new = [change for change in changes if change.before != change.after]
     return ImportPlan(
         changes=tuple(change for change in new if with_doubts or not change.doubts),
         held=tuple(change for change in new if change.doubts and not with_doubts),
-        refusals=tuple(refusals),
-        unchanged=sum(change.before == change.after for change in changes),
+        refusals=tuple(sorted(refusals, key=lambda refusal: refusal.line)),
+        unchanged=len(changes) - len(new),
         skipped=skipped,
     )
 
 
-def _second(line: int, chunk_id: str, first: int) -> RefusedLine:
-    return RefusedLine(line, chunk_id, f"line {first} has another rule for this chunk")
+def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[RefusedLine], int]:
+    """For each chunk the line that counts, with its number; the lines that cannot be used; and how
+    many say nothing of a rule. A draft with remarks gives way to a later line."""
+    latest: dict[str, tuple[int, dict[str, Any]]] = {}
+    refusals: list[RefusedLine] = []
+    skipped = 0
+    for record in _records(path):
+        if isinstance(record, RefusedLine):
+            refusals.append(record)
+            continue
+        number, chunk_id, fields = record
+        if _is_skipped(fields):
+            skipped += 1
+            continue
+        first, known = latest.get(chunk_id, (number, fields))
+        if known is fields or known.get(REMARKS_KEY):
+            latest[chunk_id] = number, fields
+        elif known[RULE_KEY] != fields[RULE_KEY]:
+            error = f"line {first} has another rule for this chunk"
+            refusals.append(RefusedLine(number, chunk_id, error))
+    return latest, refusals, skipped
 
 
 def _is_skipped(record: dict[str, Any]) -> bool:
@@ -194,9 +182,7 @@ def _is_skipped(record: dict[str, Any]) -> bool:
 
 def _change(
     number: int, chunk_id: str, record: dict[str, Any], stored: dict[str, str | None]
-) -> FileChange | RefusedLine | None:
-    if _is_skipped(record):
-        return None
+) -> FileChange | RefusedLine:
     if chunk_id not in stored:
         return RefusedLine(number, chunk_id, "the collection has no such chunk")
     value = record[RULE_KEY]

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from itertools import islice
 from typing import TypeGuard
 
@@ -470,16 +470,10 @@ def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
     if not words:
         return ()
     full, short = " ".join(words), acronym(words)
+    others = [o for o in seen if o != full and _begins_alike(words, o.split())]
     least = NEAR if len(words) > 1 else NEAR_WORD
-    near = [
-        other
-        for other in seen
-        if other != full
-        and _begins_alike(words, other.split())
-        and SequenceMatcher(None, full, other, autojunk=False).ratio() >= least
-    ]
-    usual = (short,) if short and seen[short] else ()
-    return (full, *sorted(near), *usual)
+    near = get_close_matches(full, others, n=max(1, len(others)), cutoff=least)
+    return (full, *sorted(near), *((short,) if short and seen[short] else ()))
 
 
 def _begins_alike(words: Words, others: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ counted for Prometheus, as its users see it."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter as Counts
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -84,9 +85,8 @@ class Meters:
         self._questions.labels(path).inc()
         self._seconds.labels(path).observe(seconds)
         self._kept.inc(len(result.kept))
-        for row in rows:
-            if not row.kept:
-                self._dropped.labels(row.layer).inc()
+        for layer, dropped in Counts(row.layer for row in rows if not row.kept).items():
+            self._dropped.labels(layer).inc(dropped)
         for layer in fallbacks(result):
             self._fallbacks.labels(layer).inc()
 

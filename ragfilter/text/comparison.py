@@ -23,40 +23,60 @@ MAX_WORDS = 6
 MAX_CHARS = 80
 
 
+# Words that questions put around the sides, by the name that patterns give them.
+_WORDS = {
+    "more": (
+        r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|"
+        r"tougher|harder|softer|easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|"
+        r"heavier|lighter|longer|shorter|older|younger|richer|safer|greater|scarier|meaner|rarer|"
+        r"wiser|wins?|healthier|cleaner|cooler|warmer|hotter|colder|taller|thicker|thinner|simpler|"
+        r"quicker|quieter|louder|brighter|newer|tastier|nicer|wider|deeper)\b"
+    ),
+    "quality": (
+        r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|"
+        r"safety|quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|"
+        r"benchmarks?|coverage|compatibility|availability|accuracy|overhead|concurrency|consistency|"
+        r"complexity|maintenance|maintainability|documentation|ecosystem|community|adoption|support|"
+        r"tooling|salar(?:y|ies)|use cases?|(?:memory|cpu|power|energy|disk|resource) (?:usage|"
+        r"consumption)|(?:cold )?start(?:s|-?up)?(?: times?)?|response times?|explained|compared|"
+        r"battery life|learning curve|comparison|differences?|similarities|trade-?offs?|reviews?|"
+        r"pros(?: and cons)?|cons|(?:dis)?advantages?(?: (?:and|or) disadvantages?)?|benefits?|"
+        r"drawbacks?)"
+    ),
+    "choose": (
+        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|take|get|learn|major|go|try|"
+        r"select|adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|"
+        r"favou?r|rent|hire|switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|"
+        r"keep|walk|wait)"
+    ),
+    "prefer": (
+        r"(?:choos(?:e|ing)|pick(?:ing)?|prefer(?:ring)?|select(?:ing)?|favou?r(?:ing)?|recommend|"
+        r"us(?:e|ing)|buy(?:ing)?|learn(?:ing)?|adopt(?:ing)?)"
+    ),
+    "I": r"(?:i|we|you|one|they|people|someone)",
+    "who": r"(?:<I>|\w+s|an? \w+)",
+    "be": r"(?:is|are|was|were)",
+    "do": r"(?:do|does|did|can|could|will|would)",
+    "why": r"(?:why|when|should|would|do|is)",
+    "how": r"(?:how|in (?:what|which) \w+)",
+    "to": r"(?:to|with|against|from|than)",
+    "difference": r"(?:diff(?:erence)?s?|distinctions?|similarities)",
+    "Proper": r"(?=(?-i:[A-Z]))",
+    # The sides: one, another, and several at once.
+    "X": r"(?P<left>.+?)",
+    "X:": r"(?P<left>[^,:]+?)",
+    "Y": r"(?P<right>.+)",
+    "sides": r"(?P<sides>.+)",
+}
+
+
 def _regex(*parts: str) -> re.Pattern[str]:
-    return re.compile("".join(parts), re.IGNORECASE)
+    """A pattern with names of `_WORDS` in angle brackets. Sentences have single spaces."""
+    pattern, n = "".join(parts), 1
+    while n:
+        pattern, n = re.subn(r"(?<!\?P)<([a-zA-Z]+:?)>", lambda m: _WORDS[m[1]], pattern)
+    return re.compile(pattern, re.IGNORECASE)
 
-
-# Words that questions put around the sides.
-_MORE = (
-    r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|tougher|"
-    r"harder|softer|easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|heavier|"
-    r"lighter|longer|shorter|older|younger|richer|safer|greater|scarier|meaner|rarer|wiser|wins?|"
-    r"healthier|cleaner|cooler|warmer|hotter|colder|taller|thicker|thinner|simpler|quicker|quieter|"
-    r"louder|brighter|newer|tastier|nicer|wider|deeper)\b"
-)
-_QUALITY = (
-    r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|safety|"
-    r"quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|benchmarks?|"
-    r"coverage|compatibility|availability|accuracy|overhead|concurrency|consistency|complexity|"
-    r"maintenance|maintainability|documentation|ecosystem|community|adoption|support|tooling|"
-    r"salar(?:y|ies)|use\s+cases?|(?:memory|cpu|power|energy|disk|resource)\s+(?:usage|consumption)|"
-    r"(?:cold\s+)?start(?:s|-?up)?(?:\s+times?)?|response\s+times?|explained|compared|"
-    r"battery\s+life|learning\s+curve|comparison|differences?|similarities|trade-?offs?|reviews?|"
-    r"pros(?:\s+and\s+cons)?|cons|(?:dis)?advantages?(?:\s+(?:and|or)\s+disadvantages?)?|benefits?|"
-    r"drawbacks?)"
-)
-_CHOOSE = (
-    r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|take|get|learn|major|go|try|select|"
-    r"adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|favou?r|rent|hire|"
-    r"switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|keep|walk|wait)"
-)
-_PREFER = (
-    r"(?:choos(?:e|ing)|pick(?:ing)?|prefer(?:ring)?|select(?:ing)?|favou?r(?:ing)?|recommend|"
-    r"us(?:e|ing)|buy(?:ing)?|learn(?:ing)?|adopt(?:ing)?)"
-)
-_I = r"(?:i|we|you|one|they|people|someone)"
-_WHO = rf"(?:{_I}|\w+s|an?\s+\w+)"
 
 _SENTENCE = re.compile(
     r"[?!]+(?!\s*(?:vs|versus|or)\b|=)|[;\n]+"
@@ -68,268 +88,205 @@ _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
 _EMPHASIS = re.compile(r"(?<!\w)([*_`]{1,3})(?=\S)([^*_`]+)(?<=\S)\1(?!\w)")
 _PAUSE = re.compile(r"[,:]\s+|\s+[-–—]+\s+|—")
 _COMPARED = (
-    r"(?<!\S)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bbe\s)"
-    r"(?:(?:(?:as\s+)?compared|in\s+comparison)\s+(?:to|with|against)|as\s+opposed\s+to)\s+"
+    r"(?<!\S)(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )(?<!\bbe )"
+    r"(?:(?:(?:as )?compared|in comparison) (?:to|with|against)|as opposed to) "
 )
 # What follows "and" or "than" is no "versus" but a name, such as VS Code.
 _VERSUS = _regex(
     r"(?<=[^\s,:])",
     *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
-    r"(?P<vs>\s+(?:vs|versus|v/s|v(?=\.\s|\s(?-i:[A-Z])))|,\s+(?-i:vs|versus))(?:\.\s*|\s+)",
-    rf"|{_COMPARED}",
+    r"(?P<vs> (?:vs|versus|v/s|v(?=\. | (?-i:[A-Z])))|, (?-i:vs|versus))(?:\. ?| )|",
+    _COMPARED,
 )
 _ASKED = _regex(
-    r"^(?:(?P<how>how(?:\s+\w+)?|when|where|(?:\w+\s+)?(?:which|what)(?:\s+\w+)?)\s+|why\s+)?",
-    r"(?:(?P<verb>do|does|did|can|could|will|would|should|must)|is|are|was|were)(?:\s+|$)",
-    rf"(?P<who>(?:{_I}\s+(?:(?:rather|ever)\s+)?\w+|{_WHO}\s+{_CHOOSE})(?:\s+|$)"
-    r"(?:(?:with|for|to|in|on|of|about|use)\s+)*)?",
+    r"^(?:(?P<how>how(?: \w+)?|when|where|(?:\w+ )?(?:which|what)(?: \w+)?) |why )?",
+    r"(?:(?P<verb><do>|should|must)|<be>)(?: |$)",
+    r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)",
+    r"(?:(?:with|for|to|in|on|of|about|use) )*)?",
 )
-_PROPER = r"(?=\s+(?-i:[A-Z]))"
 _COMPARE = _regex(
-    rf"\b(?:compare|comparing|comparison(?:\s+(?:of|between)|(?=:)|{_PROPER}))(?!\S*\w)"
+    r"\b(?:compare|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)"
 )
-_COMPARED_FIRST = _regex(rf"^(?:relative\s+to\s+|{_COMPARED})([^,:]+),\s+(.+)")
+_COMPARED_FIRST = _regex(rf"^(?:relative to |{_COMPARED})([^,:]+), (.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
 _CONTRASTS = _regex(
     r"^(?!.*\b(?:or|and|to|with|against|over|than|from|as|of\s.*\sof|vs|versus)\b)",
     r".*\b(?:compar|differ|diffs?\b|similarit|distinct|which|better)",
 )
-_OR = _regex(r"(?:,\s*|\s+|^)or\s+|,\s+")
-_AND = _regex(r"(?:,\s*|\s+|^)(?:and|or)\s+|,\s+")
-_ANY = _regex(r"(?:,\s*|\s+|^)(?:and|against)\s+|,\s+")
-_TO = _regex(r"\s+(?:to|against)\s+")
-_WITH = _regex(r"\s+with\s+")
-_JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
+_OR = _regex(r"(?:, ?| |^)or |, ")
+_AND = _regex(r"(?:, ?| |^)(?:and|or) |, ")
+_ANY = _regex(r"(?:, ?| |^)(?:and|against) |, ")
+_TO = _regex(r" (?:to|against) ")
+_WITH = _regex(r" with ")
 _BARE_OR = _regex(r"\sor\s")
 
 _THAN = (
-    r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
+    r"(?: (?:much|far|any|a lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
     # "Higher than the estimate" is said of an amount.
-    r"\s+(?!(?:higher|lower|greater|more|less|fewer)\s+than\s+the\s+(?-i:[a-z]))"
-    rf"(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
-    r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?"
-    r"(?P<right>(?!\d|one\b|\w+ed\b|the\s+(?:limit|budget|quote|estimate|average|sum)\b).+?)"
-    r"(?:\s+to\s+(?-i:[a-z]).*)?$"
+    r" (?!(?:higher|lower|greater|more|less|fewer) than the (?-i:[a-z]))"
+    r"(?:<more>(?: \S+){0,6}?|\w+er) than (?P<that>(?:that|those) (?:of|in|at|for) )?"
+    r"(?P<right>(?!\d|one\b|\w+ed\b|the (?:limit|budget|quote|estimate|average|sum)\b).+?)"
+    r"(?: to (?-i:[a-z]).*)?$"
 )
 _PHRASINGS = tuple(
-    _regex(*row)
+    _regex(row)
     for row in (
         # How does X differ from Y? How do X and Y differ? What sets X apart from Y?
-        (
-            r"^(?:how|in\s+(?:what|which)\s+\w+)\s+",
-            r"(?:do|does|did|would|will|can|is|are)\s+(?P<left>.+?)\s+",
-            r"(?:compare|differ|different|fare|(?:stack|measure)\s+up)\s+(?:to|with|against|from|than)\s+",
-            r"(?P<right>.+)",
-        ),
-        (
-            r"^(?:how|in\s+(?:what|which)\s+\w+)\s+(?:do|does|did|are)\s+",
-            r"(?P<sides>.+?\s(?:and|or)\s.+?)\s+(?:differ|compare)\b",
-        ),
-        (r"^how\s+(?:similar|different|alike)\s+(?:is|are)\s+(?P<sides>.+?\sand\s.+)",),
-        (r"\bprefer(?:red|able)?\s+(?P<left>[^,:]+?)\s+to\s+(?=(?-i:[A-Z]))(?P<right>.+)",),
-        (
-            r"^what\s+(?:distinguishes|separates|differentiates|sets|makes)\s+(?P<left>.+?)\s+",
-            r"(?:(?:apart|different)\s+)?from\s+(?P<right>.+)",
-        ),
+        r"^<how> (?:<do>|is|are) <X> "
+        r"(?:compare|differ|different|fare|(?:stack|measure) up) <to> <Y>",
+        r"^<how> (?:do|does|did|are) (?P<sides>.+? (?:and|or) .+?) (?:differ|compare)\b",
+        r"^how (?:similar|different|alike) (?:is|are) (?P<sides>.+? and .+)",
+        r"\bprefer(?:red|able)? <X:> to <Proper><Y>",
+        r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> "
+        r"(?:(?:apart|different) )?from <Y>",
         # The difference between X and Y; to choose between X and Y.
-        (
-            r"\b(?:(?:diff(?:erence)?s?|distinctions?|similarities|choice|different|trade-?offs?)\b[^,:]{0,60}?",
-            r"|(?:distinguish|differentiate|choose|choosing|decide|deciding)\s+)",
-            r"\b(?:between|among|b/w)(?!\w)(?P<sides>.+)",
-        ),
-        (
-            r"^(?:(?:what(?:['’]s|\s+is|\s+are)|the|any|main|key|similarities\s+and)\s+)*",
-            r"(?:diff(?:erence)?s?|distinctions?|similarities)",
-            rf"(?::(?=.*,)|(?::|\s+(?:of(?!\s+opinions?\b)|in{_PROPER})|{_PROPER})(?=.*\sand\s))",
-            r"\s+(?P<sides>.+)",
-        ),
+        r"\b(?:(?:<difference>|choice|different|trade-?offs?)\b[^,:]{0,60}?|(?:distinguish|"
+        r"differentiate|choose|choosing|decide|deciding) )\b(?:between|among|b/w)(?!\w)<sides>",
+        r"^(?:(?:what(?:['’]s| is| are)|the|any|main|key|similarities and) )*<difference>"
+        r"(?::(?=.*,)|(?::| (?:of(?! opinions?\b)|in(?= (?-i:[A-Z])))|(?= (?-i:[A-Z])))(?=.* and ))"
+        r" <sides>",
         # Who would win a fight between X and Y?
-        (
-            r"\bwho(?:\s+(?:would|will|is\s+(?:more\s+|most\s+)?likely\s+to)|['’]d)?\s+wins?\b",
-            r"(?:\s+(?:in|during))?(?:\s+(?:an?|the))?",
-            r"(?:\s+(?:fight|fighting|battle|duel|combat|contest|match|war|melee))?",
-            r"(?:\s+(?:between|of))?(?:\s*(?:[,:]|[-–—]+))?(?P<sides>.+)",
-        ),
+        r"\bwho(?: (?:would|will|is (?:more |most )?likely to)|['’]d)? wins?\b(?: (?:in|during))?"
+        r"(?: (?:an?|the))?(?: (?:fight|fighting|battle|duel|combat|contest|match|war|melee))?"
+        r"(?: (?:between|of))?(?: ?(?:[,:]|[-–—]+))?<sides>",
         # Is X better than Y? Does X have more Z than Y? Why X is better than Y.
-        (
-            r"^(?!(?:why|\w+\s+an?)\b.*\sthan\s+the\s+(?-i:[a-z]))",
-            r"(?:(?:why|when|how\s+much)\s+)?(?:(?P<verb>do|does|did|can|could|will|would)|",
-            r"is|are|was|were|has|have)\s+(?P<left>.+?)",
-            _THAN,
-        ),
-        (r"^(?:why|what\s+makes)\s+(?P<left>.+?)(?:\s+(?:is|are|was|were|has|have))?", _THAN),
-        (rf"^how\s+much\s+{_MORE}(?:\s+\w+)?\s+(?:is|are)\s+(?P<left>.+?)\s+than\s+(?P<right>.+)",),
+        r"^(?!(?:why|\w+ an?)\b.* than the (?-i:[a-z]))(?:(?:why|when|how much) )?"
+        rf"(?:(?P<verb><do>)|<be>|has|have) <X>{_THAN}",
+        rf"^(?:why|what makes) <X>(?: (?:<be>|has|have))?{_THAN}",
+        r"^how much <more>(?: \w+)? (?:is|are) <X> than <Y>",
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
-        (
-            r"^(?:(?:when|why)\s+)?(?:is|are|was|were)\s+(?P<left>[^,:]+?)\s+(?:\w+ly\s+)?",
-            r"(?:(?:the\s+)?same(?:\s+\w+)?\s+as|as\s+(?!soon|well|far|long)\w+\s+as|",
-            r"(?:similar|equivalent|identical|superior|inferior|comparable|preferable)\s+to|",
-            r"different\s+(?:from|than|to))\s+(?P<right>.+)",
-        ),
-        (
-            r"^(?:is|are|was|were)\s+(?P<sides>[^,:]+?\sand\s[^,:]+?)\s+(?:\w+ly\s+)?",
-            r"(?:(?:the\s+)?same(?:\s+thing)?|similar|equivalent|identical|interchangeable)$",
-        ),
-        (
-            r"\bhow\s+(?P<left>[^,:]+?)\s+(?:is\s+different|differs?|compares?)\s+",
-            r"(?:from|to|with)\s+(?P<right>.+)",
-        ),
+        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|"
+        r"long)\w+ as|(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|"
+        r"different (?:from|than|to)) <Y>",
+        r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:\w+ly )?"
+        r"(?:(?:the )?same(?: thing)?|similar|equivalent|identical|interchangeable)$",
+        r"\bhow <X:> (?:is different|differs?|compares?) (?:from|to|with) <Y>",
         # Would a griffon beat a wyvern? Is it healthier to bake than to fry? Better: tea or coffee?
-        (
-            r"^(?:do|does|did|can|could|will|would)\s+(?P<left>[^,:]+?)\s+(?:beat|outperform)\s+",
-            r"(?P<right>.+)",
-        ),
-        (
-            rf"^is\s+it\s+(?:(?:more|less)\s+\w+|(?!better){_MORE})\s+to\s+(?P<left>[^,:]+?)\s+than\s+to\s+",
-            r"(?P<right>.+)",
-        ),
-        (r"^(?:better|pick\s+one|choose(?:\s+one)?)[:,]\s+(?P<sides>.+?\sor\s.+)",),
+        r"^<do> <X:> (?:beat|outperform) <Y>",
+        r"^is it (?:(?:more|less) \w+|(?!better)<more>) to <X:> than to <Y>",
+        r"^(?:better|pick one|choose(?: one)?)[:,] (?P<sides>.+? or .+)",
         # Rust faster than Go? Kafka against RabbitMQ.
-        (rf"^(?P<left>(?-i:[A-Z])[^,:]*?)\s+{_MORE}\s+than\s+(?P<right>(?-i:[A-Z]).*)",),
-        (r"^(?P<left>(?-i:[A-Z])\S*)\s+against\s+(?!AC\b)(?P<right>(?-i:[A-Z])\S*)$",),
-        (r"^contrast\s+(?P<left>[^,:]+?)\s+(?:with|to|against)\s+(?P<right>.+)",),
+        r"^<Proper>(?P<left>[^,:]*?) <more> than <Proper>(?P<right>.*)",
+        r"^<Proper>(?P<left>\S*) against (?!AC\b)<Proper>(?P<right>\S*)$",
+        r"^contrast <X:> (?:with|to|against) <Y>",
         # X and Y comparison; X, Y and Z compared.
-        (
-            r"^(?!terms\s+and\s)(?P<sides>[^:]+?\sand\s[^:]+?)(?:\s+|:\s*)(?:compared|comparison|",
-            r"(?:the\s+)?(?:main\s+|key\s+)?(?:differences?|similarities))$",
-        ),
+        r"^(?!terms and )(?P<sides>[^:]+? and [^:]+?)(?: |: ?)(?:compared|comparison|"
+        r"(?:the )?(?:main |key )?(?:differences?|similarities))$",
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
-        (
-            rf"^(?:why|when|should|would|do|is)\b[^,:]{{0,40}}?\b{_CHOOSE}\s+(?P<left>[^,:]+?)\s+",
-            r"(?:instead\s+of|rather\s+than)\s+(?P<right>.+)",
-        ),
-        (
-            rf"(?:\b{_QUALITY}\s+(?:(?:of|to|in)\s+(?:{_PREFER}\s+)?|(?:do|does)\s+)|",
-            rf"^what\s+(?:do|does)\s+|^(?:do|does)\s+(?=.*\s{_QUALITY}\s+over\s)|",
-            rf"^(?:why|when|should|would|do|is)\b[^,:]{{0,40}}?\b{_PREFER}\s+)(?P<left>[^,:]+?)",
-            rf"(?:\s+(?:have|has|offer|offers)(?:\s+(?:\w+\s+)?{_QUALITY})?)?",
-            r"\s+(?P<over>over)\s+(?P<right>.+)",
-        ),
+        r"^<why>\b[^,:]{0,40}?\b<choose> <X:> (?:instead of|rather than) <Y>",
+        r"(?:\b<quality> (?:(?:of|to|in) (?:<prefer> )?|(?:do|does) )|^what (?:do|does) |"
+        r"^(?:do|does) (?=.* <quality> over )|^<why>\b[^,:]{0,40}?\b<prefer> )"
+        r"<X:>(?: (?:have|has|offer|offers)(?: (?:\w+ )?<quality>)?)? (?P<over>over) <Y>",
         # Should I use X or Y? Do you prefer X or Y? Is it better to use X or Y?
-        (
-            rf"^(?:[^,:]{{0,30}}?\s)??(?:(?:should|shall|would|could)\s+{_WHO}\s+(?:rather\s+)?",
-            rf"{_CHOOSE}|(?:do|does)\s+{_WHO}\s+(?:prefer|recommend|suggest|like)|",
-            rf"(?:better|best|whether|when|decide|is\s+it\s+(?:(?:more|less)\s+\w+|{_MORE}))\s+to\s+",
-            rf"{_CHOOSE})\s+(?:(?:with|for|to|in|on)\s+)?",
-            # Two clauses: "buy a house or rent", "take the bus or walk".
-            rf"(?!an?\s.*\sor\s+{_CHOOSE}$|the\s.*\sor\s+\w+$)",
-            rf"(?P<sides>.*\sor\s+(?!(?:to\s+)?(?:{_CHOOSE}|be|become|not)\s).+)",
-        ),
-        (
-            rf"^(?:which|what|who)(?:\s+one)?\s+(?:is|are)\s+(?:(?:more|less)\s+\w+|{_MORE}|\w+er)\s+",
-            r"between\s+(?P<sides>.+)",
-        ),
-        (rf"^should\s+{_WHO}\s+(?P<sides>\w+\s+or\s+\w+)$",),
+        r"^(?:[^,:]{0,30}? )??(?:(?:should|shall|would|could) <who> (?:rather )?<choose>|"
+        r"(?:do|does) <who> (?:prefer|recommend|suggest|like)|"
+        r"(?:better|best|whether|when|decide|is it (?:(?:more|less) \w+|<more>)) to <choose>) "
+        # Two clauses: "buy a house or rent", "take the bus or walk".
+        r"(?:(?:with|for|to|in|on) )?(?!an? .* or <choose>$|the .* or \w+$)"
+        r"(?P<sides>.* or (?!(?:to )?(?:<choose>|be|become|not) ).+)",
+        r"^(?:which|what|who)(?: one)? (?:is|are) "
+        r"(?:(?:more|less) \w+|<more>|\w+er) between <sides>",
+        r"^should <who> (?P<sides>\w+ or \w+)$",
         # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
-        (
-            r"^(?:is|are|was|were)\s+(?P<sides>[^,:]+?\sor\s[^,:]+?)\s+",
-            rf"(?:(?:much|far|\w+ly)\s+)?{_MORE}",
-        ),
-        (
-            r"^(?:(?:do|does|did|can|will|would)\s+(?=[^,:]*\sor\s)|which\s+of\s+)",
-            rf"(?P<sides>[^,:]+?\s(?:or|and)\s[^,:]+?)\s+(?:\w+\s+)?{_MORE}",
-        ),
-        (
-            r"^(?:which|what|who)(?:\s+one)?\s+(?:is|are)\s+",
-            rf"(?:(?:more|less)\s+\w+|(?!more|less){_MORE})",
-            rf"\s+(?!(?:for|in|at|to|{_QUALITY})\b)",
-            r"(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+\s+){1,4}or\s+(?!an?\s).+)",
-        ),
-        (
-            rf"\b(?:which|what|whom?)\b.*?\b{_MORE}.*?",
-            r"\b(?P<left>an?\s+(?:(?!\ban?\b|\bor\b)\S+\s+){1,8})or\s+(?P<right>an?\s+.+)",
-        ),
+        r"^<be> (?P<sides>[^,:]+? or [^,:]+?) (?:(?:much|far|\w+ly) )?<more>",
+        r"^(?:(?:do|does|did|can|will|would) (?=[^,:]* or )|which of )"
+        r"(?P<sides>[^,:]+? (?:or|and) [^,:]+?) (?:\w+ )?<more>",
+        r"^(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|(?!more|less)<more>)"
+        r" (?!(?:for|in|at|to|<quality>)\b)"
+        r"(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+ ){1,4}or (?!an? ).+)",
+        r"\b(?:which|what|whom?)\b.*?\b<more>.*?"
+        r"\b(?P<left>an? (?:(?!\ban?\b|\bor\b)\S+ ){1,8})or (?P<right>an? .+)",
     )
 )
 # X or Y: which is better?
 _FIRST = _regex(
-    rf"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—])\s+wh\w+(?:\s+one)?\s+\w+\s+{_MORE})",
-    r"(?:out\s+of\s+)?",
-    r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so\s+)?",
-    rf"(?:which|what|who|how|is)\b(?=.*\b(?:{_MORE}|should|prefer|differ|differences?)\b)",
+    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—]) wh\w+(?: one)? \w+ <more>)",
+    r"(?:out of )?",
+    r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so )?",
+    r"(?:which|what|who|how|is)\b(?=.*\b(?:<more>|should|prefer|differ|differences?)\b)",
 )
 _WHICH = _regex(
-    r"(?:(?:in|of|for|to|at|by|on)\s+)?which\b",
-    rf"|(?:what|whom?|whose)\b.*\b(?:{_MORE}|\w+est|should|would|prefer)\b",
+    r"(?:(?:in|of|for|to|at|by|on) )?which\b",
+    r"|(?:what|whom?|whose)\b.*\b(?:<more>|\w+est|should|would|prefer)\b",
 )
-_NEEDED = _regex(r"\s(?:are|were)\s+\w+ed$")
+_NEEDED = _regex(r"\s(?:are|were) \w+ed$")
 
 # What belongs to no side.
 _LEAD_IN = _regex(
     r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|",
-    r"can\s+you|could\s+you|would\s+you|i\s+want\s+to(?:\s+know)?|i'd\s+like\s+to(?:\s+know)?|",
-    r"(?:tell|show|give)\s+(?:me|us)|do\s+you\s+know|let's|explain|describe|discuss|summari[sz]e|about|",
-    rf"compare|contrast|comparing|(?:(?:when|where|how|which|what|why)\s+)?to\s+{_CHOOSE}|",
-    r"what\s+about|how\s+about|who\s+(?:would\s+|will\s+)?wins?(?:\s+in\s+a\s+fight)?|",
-    rf"(?:what(?:'s|’s|\s+is|\s+are)\s+)?(?:the\s+|an?\s+)?(?:distinctions?|fight|battle|duel|{_QUALITY})",
-    r"(?:\s+(?:of(?:\s+using)?|between)))(?:\s+|$))+",
+    r"can you|could you|would you|i want to(?: know)?|i'd like to(?: know)?|",
+    r"(?:tell|show|give) (?:me|us)|do you know|let's|explain|describe|discuss|summari[sz]e|about|",
+    r"compare|contrast|comparing|(?:(?:when|where|how|which|what|why) )?to <choose>|",
+    r"what about|how about|who (?:would |will )?wins?(?: in a fight)?|",
+    r"(?:what(?:'s|’s| is| are) )?(?:the |an? )?(?:distinctions?|fight|battle|duel|<quality>)",
+    r"(?: (?:of(?: using)?|between)))(?: |$))+",
 )
-_ARTICLE = _regex(r"^(?:an?|the|some|any)\s+")
+_ARTICLE = _regex(r"^(?:an?|the|some|any) ")
 # What a chunk is about is a fighter, whichever its level.
-_LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+)\s+(?=\S)")
+_LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+) (?=\S)")
 _ASKING = _regex(
     r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
     r"would|will|if|i|it)(?!\S)",
 )
-_FIRST_OF = _regex(r"\s+first(?=,?\s+or\s|$)")
-_LAST_ARTICLE = _regex(r"^.*\b(?:an?|the)\s+")
-_OF_A = _regex(r"^.*\bof\s+an?\s+")
+_FIRST_OF = _regex(r" first(?=,? or\s|$)")
+_LAST_ARTICLE = _regex(r"^.*\b(?:an?|the) ")
+_OF_A = _regex(r"^.*\bof an? ")
 # "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
 _VERB = _regex(
-    r"\s+(?:become|get|seem|make)\s.*|"
-    r"\s+\w+(?:\s+(?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
+    r" (?:become|get|seem|make)\s.*|"
+    r" \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
 )
-_PREDICATE = _regex(r"\s+(?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
+_PREDICATE = _regex(r" (?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
 # "Security implications of OAuth", but not "Staff of Power", and of names in small letters only
 # without an article after it: "price of gold vs silver", "staff of power vs a wand".
-_ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]*\s+)+?of\s+(?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
+_ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]* )+?of (?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
 # What is done over a time, a place or a medium is not preferred to it.
 _OVER_NO_SIDE = _regex(
-    r"^(?:an?\s+)?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
+    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
     r"heat|ages?|(?:river|bridge|ocean|border|road|wall|fence)s?|\d.*|"
     r"fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|bluetooth|ethernet|usb|vpn|"
     r"(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|minutes?|"
-    r"(?:\w+\s+)?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
+    r"(?:\w+ )?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
 )
 _TRAILING = _regex(
-    r"\s+(?:",
-    r"(?:in|on|at|for|as|with|without|under|during|against)\s+",
+    r" (?:",
+    r"(?:in|on|at|for|as|with|without|under|during|against) ",
     r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|",
     r"general|detail|respect|regards?|no|\d\S*)\b",
-    rf"|to\s+(?:{_CHOOSE}|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b",
-    r"|(?:before|after|until|unless|once)\s+(?:an?|the|my|i|we|you|they|s?he|it|\w+ing)\b"
-    r"|(?:and\s+)?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|concerning|",
-    r"assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|",
+    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b",
+    r"|(?:before|after|until|unless|once) (?:an?|the|my|i|we|you|they|s?he|it|\w+ing)\b"
+    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|",
+    r"concerning|assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|",
     r"could|should|has|have|wins?|that)\b|(?:more|most|better|best)$",
     r").*$",
 )
 # Aspects after the last side, and those that only a proper name leaves no doubt about ("speak with
 # dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
-_ASPECT = _regex(r"(?:(?<!ed)(?<!ten)|(?=\s+for\b))\s+(?P<word>for|in|as|at|on(?!\s+rails\b))\s+\S")
-_QUALITIES = rf"(?:\w+\s+and\s+)*{_QUALITY}(?:\s+and\s+\w+)?$"
-_OF_PROPER = _regex(rf"(?:['’]s)?\s+(?P<word>with(?=\s+\S)|{_QUALITIES})")
-_OF_QUALITY = _regex(rf"(?:['’]s)?\s+{_QUALITIES}")
+_ASPECT = _regex(r"(?:(?<!ed)(?<!ten)|(?= for\b)) (?P<word>for|in|as|at|on(?! rails\b)) \S")
+_QUALITIES = r"(?:\w+ and )*<quality>(?: and \w+)?$"
+_OF_PROPER = _regex(rf"(?:['’]s)? (?P<word>with(?= \S)|{_QUALITIES})")
+_OF_QUALITY = _regex(rf"(?:['’]s)? {_QUALITIES}")
 _TRIM = re.compile(
     r"""^(?:(?!\.\w|--?\w)[\s.,;:?…"'“”‘’«»()\[\]{}_\-–—/\\|]|\*(?=\s))+"""
     r"""|(?:[\s.,;:!?…"'“”‘’«»()\[\]{}_–—/\\|]|(?<!\b[A-Za-z])-)+$"""
 )
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
-    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+\s+ones?|its?|this|that|",
+    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|",
     r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|",
     r"different|else|dead|alive|now|never|always|",
-    r"whether|average|usual|normal|before|ever|the|vs|versus|vice\s+versa)$",
-    r"|(?:last|next|previous|this)\s+(?:\w*day|night|week|month|quarter|season|year|time)s?$",
-    r"|other\s+way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
+    r"whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$",
+    r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$",
+    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
     r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|",
     r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|",
     r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
     r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)",
 )
 
-_NOUN = _regex(r"^(?:an?\s+|the\s+)?(?!(?:this|that|my|your|our|the)\s)[^\W\d_]+\s+([^\W\d_]+)$")
-_ONE = _regex(r"^((?:an?\s+|the\s+)?[^\W\d_]+)\s+ones?$")
+_NOUN = _regex(r"^(?:an? |the )?(?!(?:this|that|my|your|our|the)\s)[^\W\d_]+ ([^\W\d_]+)$")
+_ONE = _regex(r"^((?:an? |the )?[^\W\d_]+) ones?$")
 
 
 def detect(query: str) -> tuple[str, ...]:
@@ -352,11 +309,6 @@ def shared_name(query: str) -> str:
     return sides[0] if len(sides) == 1 else ""
 
 
-def compares(query: str) -> bool:
-    """True if `query` is a comparison, also of two with the same name."""
-    return bool(_sides(query))
-
-
 def readings(query: str, name: str) -> tuple[str, ...]:
     """What the side `name` of `query` may be called, longest first. Grammar alone does not tell
     "Alice in Wonderland" from "MySQL in production"."""
@@ -368,27 +320,6 @@ def beginnings(name: str) -> tuple[str, ...]:
     """What is left of `name` without its last words, longest first."""
     words = name.split()
     return tuple(" ".join(words[:n]) for n in range(len(words) - 1, 0, -1))
-
-
-def parts(query: str) -> dict[str, str]:
-    """What the query says of each side, by its name: "7th level druid (AC 9)?" of the druid. A part
-    ends at the last word that joins two sides, so the first has what is said before it, and the
-    last what is said after it. Empty if the query is no comparison of different things.
-    """
-    text, sides = normalise(query[:MAX_QUERY]), detect(query)
-    starts, end = [0], 0
-    for side in sides:
-        side_match = _pattern(side).search(text, end)
-        if side_match is None:
-            return {}
-        if end:
-            joints = [joint.end() for joint in _JOINT.finditer(text, end, side_match.start())]
-            starts.append(joints[-1] if joints else side_match.start())
-        end = side_match.end()
-    return {
-        side: text[start:stop]
-        for side, start, stop in zip(sides, starts, [*starts[1:], None], strict=False)
-    }
 
 
 @lru_cache(maxsize=1024)
@@ -449,7 +380,7 @@ def alternatives(query: str) -> tuple[str, ...]:
     Such a query may also be one search in two words ("black or white magic?"). So it is a
     comparison only if the collection has a chunk titled like each side (`title_is`).
     """
-    plain = _TRIM.sub("", _BRACKETS.sub(" ", query[:MAX_QUERY]))
+    plain = _TRIM.sub("", " ".join(_BRACKETS.sub(" ", query[:MAX_QUERY]).split()))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
         return ()
     *others, last = _OR.split(plain)

@@ -193,7 +193,6 @@ def test_a_zip_is_checked_and_uploads_are_limited(
         archive.writestr("a.txt", bytes(2_000_000))
     drop(page, ("docs.zip", packed.getvalue()), ("bomb.zip", bomb.getvalue()))
     said = page.warnings[0].replace("\\", "")
-    assert "'../../out.md' is left out: the name leads out of the zip" in said
     assert "bomb.zip: it unpacks to more than" in said
     assert "docs/guide.md · 17 characters" in shown(page)
     assert not (tmp_path.parent / "out.md").exists()

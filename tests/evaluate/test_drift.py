@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.drift import AnsweredQuestion, read_log, shifts, verdict
+from ragfilter.evaluate.gate import read_log, shifts, what_moved
 from ragfilter.evaluate.measure import count, from_document, to_document
 from ragfilter.evaluate.runs import MeasuredRun, earlier, moved_since
 from ragfilter.evaluate.variants import variants
@@ -20,20 +21,18 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 
 
-def sample(near: float, kept: float, *, fell: int = 0, seed: int = 0) -> list[AnsweredQuestion]:
+def sample(near: float, kept: float, *, fell: int = 0, seed: int = 0) -> pd.DataFrame:
     """Sixty questions around these means, of which some fell back."""
     rng = np.random.default_rng(seed)
-    return [
-        AnsweredQuestion(float(rng.normal(near, 0.1)), int(rng.poisson(kept)), n < fell)
-        for n in range(60)
-    ]
+    rows = [(rng.normal(near, 0.1), rng.poisson(kept), n < fell) for n in range(60)]
+    return pd.DataFrame(rows, columns=["nearness", "kept", "fell_back"])
 
 
 BEFORE = sample(0.4, 4)
 
 
 def test_another_sample_of_the_same_is_no_drift() -> None:
-    alarms = [verdict(shifts(BEFORE, sample(0.4, 4, seed=seed))) for seed in range(1, 21)]
+    alarms = [what_moved(shifts(BEFORE, sample(0.4, 4, seed=seed))) for seed in range(1, 21)]
     assert sum(map(bool, alarms)) <= 2
 
 
@@ -47,8 +46,8 @@ def test_another_sample_of_the_same_is_no_drift() -> None:
         (sample(0.4, 0.2, seed=1), False, "share of empty results"),
     ],
 )
-def test_what_moved_is_told_apart(now: list[AnsweredQuestion], worse: bool, told: str) -> None:
-    assert told in verdict(shifts(BEFORE, now), worse=worse)
+def test_what_moved_is_told_apart(now: pd.DataFrame, worse: bool, told: str) -> None:
+    assert told in what_moved(shifts(BEFORE, now), worse=worse)
 
 
 def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
@@ -59,7 +58,9 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
         {"query": "b", "kept": 0, "fallback": ["quality"], "nearness": None},
     ]
     log.write_text("not JSON\n" + "\n".join(map(json.dumps, rows)), "utf-8")
-    assert read_log(log) == [AnsweredQuestion(0.4, 3, False), AnsweredQuestion(None, 0, True)]
+    read = read_log(log)
+    assert read["nearness"].fillna(-1).tolist() == [0.4, -1]
+    assert (read["kept"].tolist(), read["fell_back"].tolist()) == ([3, 0], [False, True])
     log.write_text("{}", "utf-8")
     with pytest.raises(InputError, match="holds no question"):
         read_log(log)

@@ -26,9 +26,7 @@ from ragfilter.evaluate.frame import (
 )
 from ragfilter.evaluate.measure import QueryRecord, count
 from ragfilter.evaluate.prefixes import (
-    BestDistance,
     Curve,
-    best_distance,
     frontier,
     prefixes,
     within,
@@ -126,18 +124,6 @@ def test_figures_of_all_chunks_up_to_a_distance(
     records = several({**OWLBEARS, "c3": 0, "c4": 0, "c5": 0}, {"c3": 1, "c4": 0, "c5": 0})
     found = within(frame.curves_of(records), threshold)
     assert {name: found[name] for name in figures} == pytest.approx(figures)
-
-
-def test_the_best_distance_is_measured_on_held_out_queries() -> None:
-    # Each query's relevant chunks are at 0.10 and 0.11, so every fold chooses the same threshold.
-    curves = frame.curves_of(several(*[OWLBEARS] * 4))
-    assert best_distance(curves) == BestDistance(0.11, 1.0)
-    assert best_distance(curves[:1]) is None
-    # Two queries that need opposite thresholds: each is measured with the other's.
-    apart = frame.curves_of(several({"c1": 1}, {f"c{n}": 1 for n in range(1, 6)}))
-    best = best_distance(apart)
-    assert best is not None
-    assert best.f1 == pytest.approx((2 / 6 + 2 / 6) / 2)
 
 
 def test_the_oracles_line_beats_every_fixed_k() -> None:

@@ -48,7 +48,7 @@ def test_choosing_among_queries() -> None:
     given = Labels({"a": "1", "b": "2", "c": "3"}, {"a": {"x": 1}, "b": {"x": 1}})
     assert set(labelled_queries.choose(given).queries) == {"a", "b", "c"}
     assert set(labelled_queries.choose(given, only=["a"]).queries) == {"a"}
-    chosen = labelled_queries.choose(given, leave_out=["a"])
+    chosen = labelled_queries.choose(given, only=["b", "c"])
     assert (set(chosen.queries), set(chosen.qrels)) == ({"b", "c"}, {"b"})
     with pytest.raises(InputError, match="no query 'zz'"):
         labelled_queries.choose(given, only=["zz"])

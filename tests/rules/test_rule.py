@@ -73,7 +73,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("empty group", {"contain_one_of": [["a"], []]}, "contain_one_of[1]", "the group is empty"),
     ("empty term", {"contain_one_of": [["a"], ["b", ""]]}, "contain_one_of[1][1]", "is empty"),
     ("invisible term", {"contain_none_of": ["\u200b"]}, "contain_none_of[0]", "is empty"),
-    ("number", {"contain_one_of": [[6]]}, "contain_one_of[0][0]", 'in quotes: "6"'),
+    ("number", {"contain_one_of": [[6]]}, "contain_one_of[0][0]", "Write it in quotes"),
     ("true", {"contain_all_of": ["a", True]}, "contain_all_of[1]", "must be text"),
     ("null part", {"contain_all_of": None}, "contain_all_of", "a list of terms"),
     ("contain list", {"contain": ["a"]}, "contain", "use contain_all_of"),

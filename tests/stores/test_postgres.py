@@ -7,12 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from stores import OneVector
 from test_kept_before import KEPT, kept_in
 
-from ragfilter.engine.retrieve import gather
+from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ConflictError, StoreError, StoreUnavailable, WorkspaceLocked
 from ragfilter.ingest.records import Record
@@ -20,6 +21,7 @@ from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
+from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import copies
@@ -139,6 +141,25 @@ def test_a_failure_amid_an_edit_leaves_nothing(
     assert collection.rule("c01") is None
     assert journal.history("ours") == ()
     journal.close()
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> None:
+    """More chunks than a search asks for are nearer than those whose rules hold."""
+    rules = ['{"contain":"wizard"}'] * 2000 + ['{"contain":"cleric"}'] * 9
+    angles = np.linspace(0, 1, len(rules))
+    batch = [
+        StoredRow(Chunk(f"c{i}", f"text {i}", rule=rule), np.array([np.cos(a), np.sin(a)]))
+        for i, (rule, a) in enumerate(zip(rules, angles, strict=True))
+    ]
+    store.put("ruled", batch, embedder="given")
+    store.catalogue_limit = 0
+    settings = load(profile="query-must", environ={}).settings
+    settings = settings.with_values({"retrieval.pool_size": 50})
+    backends = Backends(store.collection("ruled"), OneVector({}, np.array([1.0, 0.0])))
+    result = run("Which cleric?", settings, backends, User(), wide=wide)
+    assert [hit.id for hit in result.kept] == [f"c{i}" for i in range(2000, 2009)]
+    assert {hit.found_by for hit in result.kept} == {"rules"}
 
 
 class Counting(OneVector):

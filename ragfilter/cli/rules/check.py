@@ -13,15 +13,14 @@ import typer
 
 from ragfilter.cli.access import backends
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import QueryOptions
 from ragfilter.cli.options import (
     MAX_NUMBER,
     Filtering,
     Json,
     Place,
+    QueryOptions,
     Viewing,
-    refuse_beside,
-    refuse_without,
+    refuse,
     text_argument,
 )
 from ragfilter.cli.output import progress, show, table, warn
@@ -91,8 +90,7 @@ def check(
     from ragfilter.stores.labels import ASKED
 
     if not apply:
-        refuse_without(
-            "--apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
+        refuse("without --apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
             dry_run=saving.dry_run,
         )  # fmt: skip
     unknown = next((kind for kind in kinds or () if kind not in KINDS), None)
@@ -102,7 +100,7 @@ def check(
         )
     grave = SEVERITIES[: 2 if strict else 1]
     if rules_file is not None:
-        refuse_beside("--rules", apply=apply, where=where)
+        refuse("beside --rules", apply=apply, where=where)
         chunks, refused = read(rules_file)
         findings = _of_kinds(analyse(chunks), kinds)
         count = len(rules_of(chunks.values()))

@@ -19,8 +19,15 @@ import typer
 
 from ragfilter.cli.access import backends
 from ragfilter.cli.app import make_group
-from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import DryRun, Filtering, Place, Viewing, text_argument, text_option
+from ragfilter.cli.options import (
+    DryRun,
+    Filtering,
+    Place,
+    QueryOptions,
+    Viewing,
+    text_argument,
+    text_option,
+)
 from ragfilter.cli.output import progress, tell, warn
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure

@@ -23,8 +23,7 @@ import typer
 from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.options import Filtering, Json, Place, QueryOptions
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import (
     Selection,
@@ -70,7 +69,7 @@ def suggest(
     The drafts are measured on --queries or, by default, on all labelled queries of the workspace.
     """
     if families:
-        options.refuse_beside("--families", llm=llm)
+        options.refuse("beside --families", llm=llm)
         if out is not None and kind(out):
             raise InputError(f"{out} exists.", remedy="Name another file with --out.")
     elif not llm:

@@ -13,26 +13,22 @@ operations come before schemas, wherever they stand in the file, and files in th
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, Literal, TypeGuard, get_args
 from urllib.parse import unquote
 
 from ragfilter.ingest.markdown import sections
 from ragfilter.ingest.openapi.bundle import (
-    PARTS,
     Descriptions,
-    Role,
     absolute,
     as_dict,
     as_list,
     below_in,
     ref_of,
-    unused,
     uri,
 )
 from ragfilter.ingest.passages import passages
@@ -41,13 +37,14 @@ from ragfilter.text.normalise import whole
 Kind = Literal["guide", "tag", "operation", "webhook", "schema", "response", "security"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """In the order in which they get their ids."""
-SHARED: tuple[tuple[str, Kind, str], ...] = (
-    ("responses", "response", "responses"), ("securitySchemes", "security", "security")
-)  # fmt: skip
-"""Of components that become chunks: their key, their kind, and how their ids begin."""
+SHARED: Mapping[str, tuple[Kind, str]] = {
+    "schemas": ("schema", "schemas"),
+    "responses": ("response", "responses"),
+    "securitySchemes": ("security", "security"),
+}
+"""Of components that become chunks: their kind, and how their ids begin."""
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-LONGEST_NAME = 200
-LONGEST_PREFIX = 24
+LONGEST_NAME, LONGEST_PREFIX = 200, 24
 _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
 
 
@@ -77,7 +74,8 @@ class Item:
     @property
     def responses(self) -> dict[str, Any]:
         """An operation's responses by status."""
-        return as_dict(self.node.get("responses")) if self.method else {}
+        given = as_dict(self.node.get("responses")) if self.method else {}
+        return {status: node for status, node in given.items() if not status.startswith("x-")}
 
 
 class Items:
@@ -101,58 +99,53 @@ class Items:
 
     def _items(self, source: str) -> Iterator[Item]:
         tree = self.api.trees[source]
+        name = api_title(source, tree)
         yield from _guides(source, tree)
-        tags = tree.get("tags", [])
-        is_list = self._is(tags, list, f"{source}, tags", "list")
-        for number, tag in enumerate(tags if is_list else ()):
-            name, prose = as_dict(tag).get("name"), as_dict(tag).get("description")
-            if self._is(name, str, f"{source}, tags {number}", "tag") and _has_text(prose):
-                title, names = f"{api_title(source, tree)} > {name}", (f"tags/{_slug(str(name))}",)
-                place = ("tags", str(number))
-                yield Item("tag", source, place, names, tag, title=title, prose=prose)
+        for number, tag in enumerate(as_list(tree.get("tags"))):
+            own, prose = as_dict(tag).get("name"), as_dict(tag).get("description")
+            if _has_text(own) and _has_text(prose):
+                place, names = ("tags", str(number)), (f"tags/{_slug(own)}",)
+                yield Item("tag", source, place, names, tag, title=f"{name} > {own}", prose=prose)
         for key in ("paths", "webhooks"):
-            for path, node in self._mapping(source, tree, key):
-                if not path.startswith("x-"):
-                    yield from self._operations(source, key, path, self.api.end(node))
-        components = dict(self._mapping(source, tree, "components"))
-        for name, node in self._mapping(source, components, "schemas"):
-            if self._is(node, dict | bool, f"{source}, components schemas {name}", "schema"):
-                pointer = ("components", "schemas", name)
-                yield Item("schema", source, pointer, (name, f"schemas/{name}"), node)
-        for name, node in tree[PARTS].items():
-            yield Item("schema", source, (PARTS, name), (name, f"schemas/{name}"), node)
-        for key, kind, word in SHARED:
-            for name, node in self._mapping(source, components, key):
-                is_dict = self._is(node, dict, f"{source}, components {key} {name}", kind)
-                if is_dict and "$ref" not in node:
-                    yield Item(kind, source, ("components", key, name), (f"{word}/{name}",), node)
+            for path, node in self._parts(source, tree.get(key), key):
+                yield from self._operations(source, key, path, node)
+        for key, named in self._parts(source, tree.get("components"), "components"):
+            kind, word = SHARED.get(key, ("schema", ""))
+            for name, node in self._parts(source, named, "components", key) if word else ():
+                if kind == "schema" or "$ref" not in node:
+                    spelled = [f"{word}/{name}"] if kind != "schema" else [name, f"{word}/{name}"]
+                    yield Item(kind, source, ("components", key, name), (*spelled,), node)
 
-    def _operations(self, source: str, key: str, path: str, node: Any) -> Iterator[Item]:
-        where = f"{source}, {key} {path}"
-        if not self._is(node, dict, where, "path item"):
-            return
-        if "$ref" in node:
-            self.problems[source].append(f"{where}: {node['$ref']} is not at hand")
+    def _operations(self, source: str, key: str, path: str, given: Any) -> Iterator[Item]:
+        node = self.api.end(given)
+        if ref := ref_of(node):
+            self.problems[source].append(f"{source}, {key} {path}: {ref} is not at hand")
+        kind: Kind = "operation" if key == "paths" else "webhook"
         # What the description says is about calls to the API, not for the webhooks that it calls.
         general = self.api.trees[source].get("security") if key == "paths" else None
         for method in filter(node.__contains__, METHODS):
             operation = self.api.end(node[method])
-            if self._is(operation, dict, f"{where} {method}", "operation"):
-                given = operation.get("operationId")
-                spelled = f"{method.upper()}{path}" if key == "paths" else f"webhooks/{path}"
+            if isinstance(operation, dict):
+                own, upper = operation.get("operationId"), method.upper()
+                spelled = f"{upper}{path}" if key == "paths" else f"webhooks/{path}"
                 yield Item(
-                    "operation" if key == "paths" else "webhook", source, (key, path, method),
-                    (*([given] if _has_text(given) else []), spelled), operation, path,
-                    method.upper(), self._parameters(node, operation),
-                    operation.get("security", general),
+                    kind, source, (key, path, method),
+                    (own, spelled) if _has_text(own) else (spelled,), operation, path, upper,
+                    self._parameters(node, operation), operation.get("security", general),
                 )  # fmt: skip
 
-    def _is(self, node: Any, kinds: Any, where: str, what: str) -> bool:
-        """Whether a part has the type that it should have. If not, it is left out and told."""
-        is_right = isinstance(node, kinds)
-        if not is_right:
-            self.problems[where.partition(", ")[0]].append(f"{where}: this is no {what}")
-        return is_right
+    def _parts(self, source: str, node: Any, *place: str) -> Iterator[tuple[str, Any]]:
+        """The objects under a key, by name. What is of another type is left out and told."""
+        parts = {} if node is None else node
+        if not isinstance(parts, dict):
+            self.problems[source].append(f"{source}, {' '.join(place)}: this is no object")
+        for name, part in as_dict(parts).items():
+            if isinstance(part, dict):
+                yield name, part
+            elif not name.startswith("x-"):
+                self.problems[source].append(
+                    f"{source}, {' '.join((*place, name))}: this is no object"
+                )
 
     def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:
         """The parameters of a path item and its operation, which may replace some."""
@@ -162,35 +155,33 @@ class Items:
                 parameters[str(node.get("in")), str(node.get("name", ref_of(node)))] = node
         return list(parameters.values())
 
-    def _mapping(self, source: str, tree: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
-        """The items of the mapping under `key`; none if there is none."""
-        node = tree.get(key, {})
-        return node.items() if self._is(node, dict, f"{source}, {key}", "object") else ()
-
     def leads(self, item: Item) -> tuple[list[Item], list[str]]:
         """What an item leads to: chunks in order, and references that lead nowhere. What a
         reference reaches that is no chunk, such as a shared parameter, is walked through."""
         chunks: dict[Item, None] = {}
         missing: dict[str, None] = {}
         seen: set[int] = set()
-        start: Role = "schema" if item.kind == "schema" else ""
         starts = self._starts(item)  # Kept, since `seen` tells nodes by where they are in memory.
-        waiting = [(node, start) for node in reversed(starts)]
+        waiting = [(node, False) for node in reversed(starts)]
         while waiting:
-            node, role = waiting.pop()
+            node, named = waiting.pop()
             if not isinstance(node, dict | list) or id(node) in seen:
                 continue
             seen.add(id(node))
-            below: list[tuple[Any, Role]] = []
-            for ref in () if role in ("names", "properties") else _refs(node):
+            below: list[tuple[Any, bool]] = []
+            for ref in () if named else _refs(node):
                 target = self.api.find(ref)
                 if target is None:
                     missing[ref] = None
                 elif chunk := self.at(ref):
                     chunks[chunk] = None
                 else:
-                    below.append((target, role))
-            below += [(node[key], role_below) for key, role_below in below_in(node, role)]
+                    below.append((target, named))
+            below += [
+                (node[key], named_below)
+                for key, named_below in below_in(node, named)
+                if named or not str(key).startswith("x-")
+            ]
             waiting.extend(reversed(below))
         chunks.pop(item, None)
         return list(chunks), list(missing)
@@ -198,27 +189,18 @@ class Items:
     def _starts(self, item: Item) -> list[Any]:
         """The parts of an item in the order in which its references count: what a caller sends,
         what it gets, how it signs in, what may go wrong."""
-        if item.kind in ("guide", "tag"):
-            return []
         if not item.method:
-            return [item.node]
+            return [] if item.prose else [item.node]
         good = [node for status, node in item.responses.items() if status.startswith("2")]
         bad = [node for status, node in item.responses.items() if not status.startswith("2")]
-        described = ("requestBody", "parameters", "responses")
         schemes = dict.fromkeys(name for each in as_list(item.security) for name in as_dict(each))
-        return [
-            item.node.get("requestBody"),
-            *good,
-            # A shared success response is a chunk; what it holds is needed at once all the same.
-            *map(self.api.end, good),
-            *item.parameters,
-            *(
-                {"$ref": uri(item.source, "components", "securitySchemes", name)}
-                for name in schemes
-            ),
-            *bad,
-            {key: node for key, node in item.node.items() if key not in described},
-        ]
+        keys = [uri(item.source, "components", "securitySchemes", name) for name in schemes]
+        described = ("requestBody", "parameters", "responses")
+        rest = {key: node for key, node in item.node.items() if key not in described}
+        # A shared success response is a chunk; what it holds is needed at once all the same.
+        gets = [*good, *map(self.api.end, good)]
+        signs_in = [{"$ref": key} for key in keys]
+        return [item.node.get("requestBody"), *gets, *item.parameters, *signs_in, *bad, rest]
 
     def statuses(self) -> dict[Item, list[str]]:
         """The statuses with which operations use the shared responses, sorted."""
@@ -242,10 +224,9 @@ class Items:
             ref = absolute(uri(item.source), target)
             file, _, operation = ref.partition("#operation/")
             chunk = self._operation.get((file, unquote(operation))) or self.at(ref)
-            if chunk is None:
-                return match.group(0)
-            chunk_ids[ids[chunk]] = None
-            return label
+            if chunk is not None:
+                chunk_ids[ids[chunk]] = None
+            return match[0] if chunk is None else label
 
         return _LINK.sub(plain, item.prose), list(chunk_ids)
 
@@ -253,13 +234,16 @@ class Items:
 def identify(items: Iterable[Item], trees: Mapping[str, dict[str, Any]]) -> dict[Item, str]:
     """A unique id for each item, in the order in which they get one."""
     sources = list(trees)
-    prefixes = {source: _prefix(source, tree) for source, tree in trees.items()}
     taken: set[str] = set()
 
     def new_id(item: Item) -> str:
-        names = [_tidy(name) for name in item.names]
-        names.append(f"{names[-1]}@{PurePosixPath(item.source).stem}")
-        return unused([f"{prefixes[item.source]}:{name}" for name in names], taken)
+        last = f"{item.names[-1]}@{PurePosixPath(item.source).stem}"
+        prefix = _prefix(item.source, trees[item.source])
+        names = [f"{prefix}:{_tidy(name)}" for name in (*item.names, last)]
+        numbered = (f"{names[-1]}-{number}" for number in count(2))
+        new = next(name for name in chain(names, numbered) if name not in taken)
+        taken.add(new)
+        return new
 
     ordered = sorted(items, key=lambda it: (sources.index(it.source), KINDS.index(it.kind)))
     return {item: new_id(item) for item in ordered}
@@ -286,13 +270,13 @@ def _prefix(source: str, tree: Mapping[str, Any]) -> str:
 
 def _guides(source: str, tree: Mapping[str, Any]) -> Iterator[Item]:
     description = as_dict(tree.get("info")).get("description")
-    numbers = map(str, count(1))
+    name, number = api_title(source, tree), 0
     for headings, _, body, code in sections(description) if isinstance(description, str) else ():
         for passage in passages(body, code=code):
             names = (f"guide/{_slug(headings[-1]) if headings else 'overview'}",)
-            title = " > ".join((api_title(source, tree), *headings))
-            pointer = ("info", "description", next(numbers))
-            yield Item("guide", source, pointer, names, {}, title=title, prose=passage)
+            place = ("info", "description", str(number := number + 1))
+            title = " > ".join((name, *headings))
+            yield Item("guide", source, place, names, {}, title=title, prose=passage)
 
 
 def _has_text(value: Any) -> TypeGuard[str]:
@@ -303,15 +287,12 @@ def _refs(node: Any) -> Iterator[str]:
     if ref := ref_of(node):
         yield ref
     mapping = as_dict(as_dict(node).get("discriminator")).get("mapping")
-    yield from (value for value in as_dict(mapping).values() if isinstance(value, str))
+    yield from (value for value in as_dict(mapping).values() if str(value).startswith("/"))
 
 
 def _tidy(name: str) -> str:
     # Ids are written in lines and lists, so they hold no white space.
-    name = re.sub(r"\s+", "_", whole(name).strip()) or "_"
-    if len(name) <= LONGEST_NAME:
-        return name
-    return f"{name[: LONGEST_NAME - 9]}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return re.sub(r"\s+", "_", whole(name).strip())[:LONGEST_NAME] or "_"
 
 
 def _slug(text: str) -> str:

@@ -1,9 +1,8 @@
 """OpenAPI 3: one chunk per operation and per schema, with references between them.
 
-Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files that
-are loaded together, or lie in the folder of one loaded alone, are resolved. Others are left out and
-reported. So are parts that cannot be read or are no operation, schema or response. Nothing else
-fails.
+Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files in the
+same folder or below it are resolved. Others are left out and reported. So are parts that cannot be
+read or are no operation, schema or response. Nothing else fails.
 """
 
 from __future__ import annotations
@@ -11,17 +10,16 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.markdown import front_matter
 from ragfilter.ingest.openapi.bundle import Descriptions, Trees
 from ragfilter.ingest.openapi.items import Items, api_title, identify
 from ragfilter.ingest.openapi.text import title_and_text
-from ragfilter.ingest.records import PLAIN, ReadOptions, Record, nothing_in, to_record
+from ragfilter.ingest.records import ReadOptions, Record, to_record
 from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.text.normalise import loads
 
@@ -33,45 +31,51 @@ MAX_WARNINGS = 10
 _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
-def load_openapi(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """The records of one OpenAPI 3 file (.json, .yaml, .yml) and the parts of it in its folder.
-
-    Raises InputError naming file and, where it is broken, line: not OpenAPI, OpenAPI 2, not JSON or
-    YAML.
-    """
-    tree = _checked(parse(read_text(path, source), path.suffix, source), source)
-    yield from records(
-        {source: tree}, read=lambda name: _part(_beside(path.parent, name), name, reading)
-    )
-
-
-def load_together(paths: Mapping[str, Path], reading: ReadOptions) -> tuple[list[Record], set[str]]:
-    """The records of the API descriptions among several files (source to path), which may refer to
-    each other and to the rest, and the sources that were read for them, also those refused. Raises
-    InputError like `load_openapi`."""
+def load_openapi(
+    folder: Path, names: Iterable[str], reading: ReadOptions
+) -> tuple[list[Record], set[str]]:
+    """The records of the API descriptions among these files of a folder, which may refer to each
+    other and to the rest of it, and the names of the files that were read for them, also of those
+    refused. Raises InputError naming file and, where it is broken, line."""
     trees: dict[str, Any] = {}
     known: set[str] = set()
-    for source, path in paths.items():
-        if path.suffix.lower() not in SUFFIXES:
+    for name in names:
+        if not name.lower().endswith(SUFFIXES):
             continue
         try:
-            text = read_text(path, source)
-            tree = parse(text, path.suffix, source) if _SAYS_OPENAPI.search(text) else None
-            # A mapping under that name is a tool's configuration.
+            text = read_text(folder / name, name)
+            tree = parse(text, Path(name).suffix, name) if _SAYS_OPENAPI.search(text) else None
             version = tree.get("openapi", tree.get("swagger")) if isinstance(tree, dict) else None
+            # A mapping under that name is a tool's configuration.
             if isinstance(version, str | int | float):
-                trees[source] = _checked(tree, source)
-                known.add(source)
+                known.add(name)
+                if not re.match(r"3(\.|$)", str(version)):
+                    raise InputError(
+                        f"{name}: OpenAPI version {str(version)[:40]!r} cannot be read.",
+                        remedy="Convert it to OpenAPI 3, version 2 with swagger2openapi.",
+                    )
+                trees[name] = tree
         except InputError as error:
+            known.add(name)
             reading.refuse(error)
-            known.add(source)
 
     def read(name: str) -> object:
-        path = None if name in known else paths.get(name)
+        """What a part holds; None if there is none, or it is hidden or cannot be read."""
+        if name in known:
+            return None
         known.add(name)
-        return _part(path, name, reading)
+        path = folder / name
+        try:
+            inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+            hidden = any(part.startswith(".") for part in PurePosixPath(name).parts)
+            if inside and not hidden and path.suffix.lower() in ("", *SUFFIXES):
+                return parse(read_text(path, name), path.suffix, name)
+        except (InputError, OSError, ValueError) as error:
+            if isinstance(error, InputError):  # Otherwise it is too long for a name, or no text.
+                (reading.skip or log.warning)(error)
+        return None
 
-    return records(trees, read=read, skip=reading.skip), known
+    return records(trees, read), known
 
 
 def parse(text: str, suffix: str, source: str) -> object:
@@ -91,20 +95,14 @@ def parse(text: str, suffix: str, source: str) -> object:
     return parse_yaml(text, place=source)
 
 
-def records(
-    trees: Trees,
-    *,
-    read: Callable[[str], object] = lambda source: None,
-    skip: Callable[[InputError], None] | None = None,
-) -> list[Record]:
-    """The records of parsed descriptions (source to tree), which are changed; the last record of
-    each carries the warnings about it. `read` gives parts, and `skip` is told of descriptions
-    without a record."""
-    api = Descriptions(trees, read)
-    items = Items(api)
+def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:
+    """The records of parsed descriptions (source to tree); the last record of each carries the
+    warnings about it. `read` gives parts."""
+    items = Items(api := Descriptions(trees, read))
     ids = identify(items.every, trees)
     statuses = items.statuses()
-    found = {}
+    found: dict[str, Record] = {}
+    last = {item.source: chunk_id for item, chunk_id in ids.items()}
     for item, chunk_id in ids.items():
         leads, missing = items.leads(item)
         items.problems[item.source] += (
@@ -114,59 +112,18 @@ def records(
         name = api_title(item.source, trees[item.source])
         title, text = title_and_text(item, api, name=name, statuses=statuses.get(item, ()))
         refs = [ids[each] for each in leads]
-        if item.kind in ("guide", "tag"):
+        if item.prose:
             text, refs = items.unlinked(item, ids)
         raw = {"id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": refs}
-        found[item] = to_record(raw, place=item.where, source=item.source)
-    last = {item.source: item for item in ids}
-    for source, item in last.items():
+        found[chunk_id] = to_record(raw, place=item.where, source=item.source)
+    for source, chunk_id in last.items():
         problems = items.problems[source]
         warnings = [f"{problem}; it is left out." for problem in problems[:MAX_WARNINGS]]
         if len(problems) > MAX_WARNINGS:
             warnings.append(f"{source}: {len(problems) - MAX_WARNINGS} more of that kind.")
-        found[item] = found[item]._replace(warnings=(*found[item].warnings, *warnings))
-    if skip is not None:
-        for source in trees.keys() - last.keys():
-            skip(nothing_in(source))
+        record = found[chunk_id]
+        found[chunk_id] = record._replace(warnings=(*record.warnings, *warnings))
     return list(found.values())
-
-
-def _part(path: Path | None, source: str, reading: ReadOptions) -> object:
-    """What a file holds that is referred to: a text if it is Markdown, and None if there is none,
-    or it is of another kind. One that cannot be read is reported and left out."""
-    suffix = path.suffix.lower() if path is not None else ""
-    is_text = suffix in (".md", ".markdown")
-    if path is None or (suffix and suffix not in SUFFIXES and not is_text):
-        return None
-    try:
-        text = read_text(path, source)
-        return text[front_matter(text)[0] :] if is_text else parse(text, suffix, source)
-    except InputError as error:
-        (reading.skip or log.warning)(error)
-        return None
-
-
-def _beside(folder: Path, name: str) -> Path | None:
-    """The file `name` in `folder` or below it, unless it is hidden or a link leads out."""
-    path = folder / name
-    try:
-        is_inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError):  # Too long for a name, or no text.
-        return None
-    is_hidden = any(part.startswith(".") for part in PurePosixPath(name).parts)
-    return path if is_inside and not is_hidden else None
-
-
-def _checked(tree: object, source: str) -> dict[str, Any]:
-    if not isinstance(tree, dict) or not {"openapi", "swagger"} & tree.keys():
-        raise not_openapi(source)
-    version = str(tree.get("openapi", tree.get("swagger")))
-    if "openapi" not in tree or not re.match(r"3(\.|$)", version):
-        raise InputError(
-            f"{source}: OpenAPI version {version[:40]!r} cannot be read.",
-            remedy="Convert it to OpenAPI 3.0 or 3.1, version 2 for example with swagger2openapi.",
-        )
-    return tree
 
 
 def not_openapi(source: str) -> InputError:

@@ -12,36 +12,31 @@ import html
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
 from ragfilter.ingest.openapi.bundle import Descriptions, as_dict, as_list, ref_of, unescaped
 from ragfilter.ingest.openapi.items import Item
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
-LONG_DETAILS = 600
-"""If they are longer, the embedding model would not see the last fields, so all are named first."""
-LONGEST_NAMES = 1_000
-DEEPEST, DEEPEST_TYPE = 3, 4
-MAX_PARTS, MAX_VALUES, MAX_VISITS = 30, 50, 5_000
+LONG_DETAILS, LONGEST_NAMES = 600, 1_000
+"""If details are longer, the embedding model would not see the last fields, so all are named
+first."""
+DEEPEST, MAX_PARTS, MAX_VALUES, MAX_VISITS = 3, 30, 50, 2_000
 COMPOSED = {"allOf": " and ", "oneOf": " or ", "anyOf": " or "}
 LIMITS = {
     "const": "always {}", "default": "default {}", "minimum": "from {}",
     "exclusiveMinimum": "above {}", "maximum": "at most {}", "exclusiveMaximum": "below {}",
-    "multipleOf": "a multiple of {}", "minLength": "at least {} characters",
-    "maxLength": "at most {} characters", "minItems": "at least {} items",
-    "maxItems": "at most {} items", "pattern": "pattern {}",
+    "minLength": "at least {} characters", "maxLength": "at most {} characters",
+    "minItems": "at least {} items", "maxItems": "at most {} items", "pattern": "pattern {}",
 }  # fmt: skip
-FLAGS = {
-    "uniqueItems": "unique items", "nullable": "may be null", "readOnly": "read-only",
-    "writeOnly": "write-only", "deprecated": "deprecated",
-}  # fmt: skip
+FLAGS = {"nullable": "may be null", "readOnly": "read-only", "writeOnly": "write-only"}
 ADDRESSES = {
     "authorizationUrl": "authorize at", "tokenUrl": "token from", "refreshUrl": "refresh at"
 }  # fmt: skip
 _TAG = re.compile(
-    r"</?(?:p|br|a|b|i|u|em|strong|code|pre|ul|ol|li|h[1-6]|div|span|table|thead|tbody|tr|td|th|"
-    r"img|hr|sup|sub|small|blockquote|details|summary)\b[^<>]{0,300}>",
+    r"</?(?:p|br|a|b|i|u|em|strong|code|pre|[uo]l|li|h\d|div|span|t(?:able|head|body|r|d|h)|img|hr|su[bp]|"
+    r"small|blockquote|details|summary)\b[^<>]{0,300}>",
     re.IGNORECASE,
 )
 
@@ -54,40 +49,28 @@ def title_and_text(
     `name` is that of its API, `statuses` are those that a shared response is used with. An
     operation or schema does not name its API: said in every chunk, it made them all alike.
     """
-    own = item.pointer[-1]
+    own, node = item.pointer[-1], item.node
     if item.kind in ("guide", "tag"):
         title, lines = item.title, iter((_prose(item.prose),))
     elif item.method:
-        title, lines = _one_line(item.node.get("summary")) or item.names[0], _operation(item, api)
+        title, lines = _one_line(node.get("summary")) or item.names[0], _operation(item, api)
     elif item.kind == "schema":
-        title, lines = f"{own} schema", _schema(item.node, own)
+        title, lines = f"{own} schema", _schema(node, own)
     elif item.kind == "response":
         title = " ".join([f"{own} response", *statuses])
-        lines = _response(item.node, own, statuses, name, api)
+        used = f" with status {' or '.join(statuses)}" if statuses else ""
+        first = f"{own}: a response{used} that operations share ({name})."
+        lines = _response(node, first, api)
     else:
-        title, lines = f"{own} security scheme", _security_scheme(item.node, own, name)
-    text = "\n".join(_first(filter(None, lines), LONGEST))
-    if len(text) >= LONGEST:
-        text = _cut(text, LONGEST) + "\n(The rest is left out here.)"
-    return _cut(title, LONGEST_TITLE), text
-
-
-def _first(lines: Iterator[str], most: int) -> Iterator[str]:
-    """The first lines, up to the one that makes them longer than `most` characters."""
-    length = 0
-    for line in lines:
-        yield line
-        length += len(line) + 1
-        if length > most:
-            break
+        title, lines = f"{own} security scheme", _security_scheme(node, own, name)
+    return _cut(title, LONGEST_TITLE), _cut("\n".join(filter(None, lines)), LONGEST)
 
 
 def _operation(item: Item, api: Descriptions) -> Iterator[str]:
     node = item.node
     sent = "Webhook: " if item.kind == "webhook" else ""
     name = "" if item.names[0] == f"{item.method}{item.path}" else f" ({item.names[0]})"
-    old = " Deprecated." if node.get("deprecated") is True else ""
-    yield f"{sent}{item.method} {item.path}{name}.{old}"
+    yield f"{sent}{item.method} {item.path}{name}.{_deprecated(node)}"
     yield _prose(node.get("description"))
     body = api.end(node.get("requestBody"))
     if isinstance(body, dict):
@@ -97,26 +80,27 @@ def _operation(item: Item, api: Descriptions) -> Iterator[str]:
     if item.parameters:
         yield "Parameters:"
     yield from map(_parameter, item.parameters)
-    responses = {key: node for key, node in item.responses.items() if not key.startswith("x-")}
-    if responses:
+    if item.responses:
         yield "Responses:"
-    for status, response in responses.items():
-        yield _cut(_response_line(status, response, api), 1000)
-    yield _security(item.security)
-    if callbacks := as_dict(node.get("callbacks")):
-        yield f"Calls back: {', '.join(callbacks)}."
+    for status, response in item.responses.items():
+        yield _cut(_response_line(status, response, api), LONGEST_LINE)
+    if isinstance(item.security, list):
+        ways = [" and ".join(map(_scheme, as_dict(way).items())) for way in item.security]
+        yield f"Security: {' or '.join(way or 'no authentication' for way in ways or [''])}."
+
+
+def _deprecated(node: Any) -> str:
+    return " Deprecated." if node.get("deprecated") is True else ""
 
 
 def _parameter(node: Any) -> str:
     if ref := ref_of(node):
         return f"- {_name(ref)}"
-    name, where = _value(node.get("name", "without a name")), node.get("in")
-    schema = node.get("schema")
-    if schema is None:
-        schema = next(iter(_bodies(node).values()), None)
-    start = f"- {name}, {where}" if isinstance(where, str) else f"- {name}"
-    line = _described(start, schema, node.get("required") is True, node.get("description"))
-    return f"{line} Deprecated." if node.get("deprecated") is True else line
+    schema = node.get("schema", next(iter(_bodies(node).values()), None))
+    words = [node.get("name", "without a name"), *filter(None, [node.get("in")])]
+    start = f"- {', '.join(map(_value, words))}"
+    required = node.get("required") is True
+    return _described(start, schema, required, node.get("description")) + _deprecated(node)
 
 
 def _bodies(node: Any) -> dict[str, Any]:
@@ -127,20 +111,15 @@ def _bodies(node: Any) -> dict[str, Any]:
 
 def _content(node: Any) -> str:
     """What a body holds: the type, and the media types where they are not plain JSON."""
-    by_type: dict[str, list[str]] = {}
-    for media, schema in _bodies(node).items():
-        by_type.setdefault(_type(schema), []).append(media)
-    words = (
-        name if media == ["application/json"] else f"{name} ({', '.join(media)})"
-        for name, media in by_type.items()
-    )  # fmt: skip
-    return " or ".join(words) or "none"
+    plain = ("application/json",)
+    types = ((_type(schema), media) for media, schema in _bodies(node).items())
+    return " or ".join(t if media in plain else f"{t} ({media})" for t, media in types) or "none"
 
 
 def _inline(node: Any) -> Iterator[str]:
     """The fields of bodies that are described in place."""
     for schema in _bodies(node).values():
-        yield from _property_lines(schema)
+        yield from (line for _, line in _properties(schema))
 
 
 def _response_line(status: str, response: Any, api: Descriptions) -> str:
@@ -152,48 +131,32 @@ def _response_line(status: str, response: Any, api: Descriptions) -> str:
     return f"- {status}{body}: {_one_line(node.get('description'))}".rstrip(": ")
 
 
-def _security(options: Any) -> str:
-    """What an operation needs to be called in words, empty if nothing is said."""
-    if not isinstance(options, list):
-        return ""
-    words = []
-    for option in options[:50]:
-        schemes = []
-        for name, scopes in as_dict(option).items():
-            listed = ", ".join(scope for scope in as_list(scopes) if isinstance(scope, str))
-            schemes.append(f"{name} ({listed})" if listed else name)
-        words.append(" and ".join(schemes) or "no authentication")
-    return f"Security: {' or '.join(words) or 'no authentication'}."
+def _scheme(named: tuple[str, Any]) -> str:
+    name, scopes = named
+    return f"{name} ({', '.join(map(str, scopes))})" if as_list(scopes) else name
 
 
 def _schema(node: Any, name: str) -> Iterator[str]:
-    if not isinstance(node, dict):
-        yield f"{name}: {_type(node)}."
-        return
-    title = _one_line(node.get("title"))
+    title = _one_line(as_dict(node).get("title"))
     named = f" {title}." if title and title != name else ""
     yield f"{name}: {', '.join([_type(node), *_facets(node)])}.{named}"
+    node = as_dict(node)
     yield _prose(node.get("description"))
-    details = list(_first(_property_lines(node), LONGEST))
-    if sum(len(line) + 1 for line in details) > LONG_DETAILS:
-        names = (name for before, name, _, _ in _properties(node) if not before)
-        first = dict.fromkeys(islice(names, LONGEST_NAMES))
-        yield _cut(f"Fields: {', '.join(first)}.", LONGEST_NAMES)
-    if details:
-        yield "Properties:"
-        yield from details
+    if properties := list(_properties(node)):
+        details = "\n".join(["Properties:", *(line for _, line in properties)])
+        if len(details) > LONG_DETAILS:
+            names = dict.fromkeys(re.split(r"\.|\[", name)[0] for name, _ in properties)
+            yield _cut(f"Fields: {', '.join(names)}.", LONGEST_NAMES)
+        yield details
     discriminator = as_dict(node.get("discriminator"))
-    if isinstance(field := discriminator.get("propertyName"), str):
+    if field := discriminator.get("propertyName"):
         mapping = as_dict(discriminator.get("mapping")).items()
-        kinds = [f"{key} is {_name(ref)}" for key, ref in mapping if isinstance(ref, str)]
-        yield f"Told apart by {field}{': ' if kinds else ''}{', '.join(kinds)}."
+        kinds = ", ".join(f"{key} is {_name(str(ref))}" for key, ref in mapping)
+        yield f"Told apart by {field}{': ' if kinds else ''}{kinds}."
 
 
-def _response(
-    node: Any, name: str, statuses: Sequence[str], api_name: str, api: Descriptions
-) -> Iterator[str]:
-    status = f" with status {' or '.join(statuses)}" if statuses else ""
-    yield f"{name}: a response{status} that operations share ({api_name})."
+def _response(node: Any, first: str, api: Descriptions) -> Iterator[str]:
+    yield first
     yield _prose(node.get("description"))
     if "content" in node:
         yield f"Body: {_content(node)}."
@@ -208,23 +171,19 @@ def _response(
 
 def _security_scheme(node: Any, name: str, api_name: str) -> Iterator[str]:
     kind = _value(node.get("type", "unknown"))
-    detail = ""
-    if kind == "http":
-        detail = f", {_value(node.get('scheme', ''))}"
-    elif kind == "apiKey":
-        detail = f" in {_value(node.get('in', ''))} {_value(node.get('name', ''))}"
+    detail = f", {_value(node.get('scheme'))}" if kind == "http" else ""
+    if kind == "apiKey":
+        detail = f" in {_value(node.get('in'))} {_value(node.get('name'))}"
     yield f"{name}: {kind}{detail}. How to authenticate with {api_name}."
     yield _prose(node.get("description"))
-    if isinstance(node.get("openIdConnectUrl"), str):
-        yield f"OpenID Connect: {node['openIdConnectUrl']}"
+    if address := node.get("openIdConnectUrl"):
+        yield f"OpenID Connect: {_value(address)}"
     for key, flow in as_dict(node.get("flows")).items():
         flow = as_dict(flow)
-        addresses = [
-            f"{w} {url}" for k, w in ADDRESSES.items() if isinstance(url := flow.get(k), str)
-        ]
+        addresses = [f"{words} {flow[each]}" for each, words in ADDRESSES.items() if each in flow]
         yield f"Flow {key}: {', '.join(addresses)}".removesuffix(": ")
         for scope, description in as_dict(flow.get("scopes")).items():
-            yield _cut(f"- {scope}: {_one_line(description)}", 500)
+            yield _cut(f"- {scope}: {_one_line(description)}", LONGEST_LINE)
 
 
 def _name(ref: str) -> str:
@@ -238,63 +197,55 @@ def _type(schema: Any, depth: int = 0) -> str:
         return "nothing" if schema is False else "any value"
     if ref := ref_of(schema):
         return _name(ref)
-    if depth > DEEPEST_TYPE:
+    if depth > DEEPEST:
         return "a nested value"
     for key, between in COMPOSED.items():
         if parts := as_list(schema.get(key)):
             # Of nested choices the first few are enough, since each may hold as many again.
-            words = [_type(part, depth + 2) for part in parts[: MAX_PARTS if depth else MAX_VISITS]]
-            words = words[:1] if len(set(words)) == 1 else words
-            return between.join(words) + (f"{between}more" if len(parts) > len(words) > 1 else "")
+            shown = parts[: MAX_PARTS if depth else MAX_VISITS]
+            words = [*dict.fromkeys(_type(part, depth + 2) for part in shown)]
+            return between.join(words) + (f"{between}more" if len(parts) > len(shown) else "")
     name, items, extra = (schema.get(key) for key in ("type", "items", "additionalProperties"))
     if isinstance(name, list):
-        return " or ".join(_type({**schema, "type": n}, depth) for n in map(str, name[:MAX_PARTS]))
-    if name == "array" or (not isinstance(name, str) and items is not None):
+        return " or ".join(_type({**schema, "type": str(n)}, depth) for n in name[:MAX_PARTS])
+    if name == "array" or (name is None and items is not None):
         return f"array of {_type(items, depth + 1)}"
     if name == "object" or "properties" in schema or extra is not None:
         nested = isinstance(extra, dict) and not schema.get("properties")
         return f"map of {_type(extra, depth + 1)}" if nested else "object"
-    return name if isinstance(name, str) and name else "any value"
+    return _value(name) if name else "any value"
 
 
 def _facets(schema: Any) -> list[str]:
     """What a schema says beside its type, in words: ``one of A, B``, ``at most 100``."""
     schema = as_dict(schema)
-    words = [_value(schema["format"])] if isinstance(schema.get("format"), str) else []
+    words = [_value(schema["format"])] if "format" in schema else []
     if values := as_list(schema.get("enum")):
         more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
         words.append(f"one of {', '.join(map(_value, values[:MAX_VALUES]))}{more}")
-    for key, phrase in LIMITS.items():
-        # The exclusive limits of OpenAPI 3.0 are true or false and belong to the others.
-        if key in schema and not (key.startswith("exclusive") and isinstance(schema[key], bool)):
-            words.append(phrase.format(_value(schema[key])))
+    # The exclusive limits of OpenAPI 3.0 are true or false and belong to the others.
+    limits = {k: v for k, v in schema.items() if not (k.startswith("exclusive") and v in (0, 1))}
+    words += [phrase.format(_value(limits[k])) for k, phrase in LIMITS.items() if k in limits]
     return words + [word for key, word in FLAGS.items() if schema.get(key) is True]
-
-
-def _property_lines(schema: Any) -> Iterator[str]:
-    """A line for each property; inline objects have dotted names (``bid.amount``)."""
-    for before, name, value, required in _properties(schema):
-        yield _described(f"- {before}{name}", value, required)
 
 
 def _properties(
     schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None
-) -> Iterator[tuple[str, str, Any, bool]]:
-    """The properties of a schema and of what it holds in place: what stands before the name, the
-    name, the value, and whether it is required."""
+) -> Iterator[tuple[str, str]]:
+    """The dotted name (``bid.amount``) of each property of a schema and of what it holds in place,
+    and a line about it."""
     visits = count() if visits is None else visits
     if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MAX_VISITS:
         return
-    required = schema.get("required")
+    required = as_list(schema.get("required"))
     for name, value in as_dict(schema.get("properties")).items():
-        yield before, name, value, isinstance(required, list) and name in required
+        yield f"{before}{name}", _described(f"- {before}{name}", value, name in required)
         yield from _properties(value, f"{before}{name}.", depth + 1, visits)
     inner = [(f"{before.removesuffix('.')}[].", schema.get("items"))]
     inner.append((f"{before}*.", schema.get("additionalProperties")))
     inner += [(before, part) for key in COMPOSED for part in as_list(schema.get(key))]
     for prefix, node in inner:
-        if isinstance(node, dict):
-            yield from _properties(node, prefix, depth + 1, visits)
+        yield from _properties(node, prefix, depth + 1, visits)
 
 
 def _described(start: str, schema: Any, required: bool = False, also: Any = None) -> str:
@@ -316,11 +267,8 @@ def _value(value: Any) -> str:
 
 def _prose(text: Any) -> str:
     """A description without HTML marks and needless white space, paragraphs kept."""
-    if not isinstance(text, str):
-        return ""
-    if "<" in text or "&" in text:
-        text = html.unescape(_TAG.sub(" ", text))
-    lines = (" ".join(line.split()) for line in text.strip().splitlines())
+    plain = html.unescape(_TAG.sub(" ", text)) if isinstance(text, str) else ""
+    lines = (" ".join(line.split()) for line in plain.strip().splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 

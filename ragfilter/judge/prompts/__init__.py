@@ -11,11 +11,11 @@ file has
 
 Your own files add to the packaged ones, and replace those with the same name. They are in
 `prompts/` in the workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read
-without a workspace. The whole process has one such folder: settings are checked wherever they are
-made, and a name must mean the same prompt everywhere.
+without a workspace. The whole process has one such folder, that of the workspace opened last:
+settings are checked wherever they are made.
 
 `ragfilter.judge.call` says in every variant how an answer must look, and that chunk text is data,
-because the parser and the guards depend on it. Files are read once while a workspace is open.
+because the parser and the guards depend on it. Files are read once for each opened workspace.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 from types import MappingProxyType
 from typing import Annotated, Literal, get_args
 
@@ -47,9 +45,7 @@ FIELDS: tuple[Line, ...] = get_args(Line)
 MIN_TOKENS = 20
 
 _NAME = re.compile("[a-z0-9][a-z0-9_-]*")
-_taking = Lock()
 _own: Path | None = None
-_holders = 0
 
 
 def _name_actions(text: str) -> str:
@@ -78,41 +74,11 @@ class _File(PromptVariant):
 
 def use_folder(folder: Path | None) -> None:
     """Make the prompts in `folder` available to this process, besides the packaged ones; None uses
-    RAGFILTER_JUDGE_PROMPTS, if set. Raises InputError if an open workspace uses another folder."""
-    with _taking:
-        _take(folder)
-
-
-@contextmanager
-def hold_folder(folder: Path | None) -> Iterator[None]:
-    """The same as `use_folder`, and allow no other folder meanwhile. Raises InputError."""
-    global _holders
-    with _taking:
-        _take(folder)
-        _holders += 1
-    try:
-        yield
-    finally:
-        with _taking:
-            _holders -= 1
-            if not _holders:
-                # The prompts stay available for results that outlive their workspace. They are read
-                # again when it is reopened, because they may have been edited.
-                _read.cache_clear()
-
-
-def _take(folder: Path | None) -> None:
+    RAGFILTER_JUDGE_PROMPTS, if set."""
     global _own
-    folder = _whole(folder) if folder else None
-    if _holders and _own and folder != _own:
-        if folder is None:
-            return
-        raise InputError(
-            f"The judge prompts in {folder} cannot be used while a workspace is open that uses "
-            f"those in {_own}.",
-            remedy=f"Close it first, or name one folder for both in {VARIABLE}.",
-        )
-    _own = folder
+    _own = _whole(folder) if folder else None
+    # They may have been edited.
+    _read.cache_clear()
 
 
 def names() -> tuple[str, ...]:

@@ -168,6 +168,16 @@ class PgCollection(RowCollection):
         self._store.catalogues[row.number] = (row.version, entries)
         return entries
 
+    def distinct_rules(self) -> tuple[str, ...]:
+        row = self.registered
+        query = (
+            f"SELECT r.text FROM ragfilter_rules r WHERE EXISTS "
+            f"(SELECT FROM {chunks_of(row.number)} c WHERE c.rule = r.key) ORDER BY r.key"
+        )
+        return self._store.distinct_rules.of(
+            (row.number, row.version), lambda: tuple(text for (text,) in self._store.read(query))
+        )
+
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         return dict(self._get(ids, "c.id, r.text"))
 

@@ -20,6 +20,7 @@ with extra("postgres"):
     import sqlalchemy as sa
 
 COUNTS_KEPT = 1000
+RULES_KEPT = 4
 BY_NUMBER = "SELECT id, name, embedder, dimension, content, version, removed "
 ITERATIVE = (0, 8)
 """The version of pgvector since which an index is searched until enough rows meet a condition."""
@@ -125,6 +126,7 @@ class PgConnection(Reader):
         self.catalogues: dict[int, tuple[int, Catalogue]] = {}
         """By the number of a collection, with the version that they belong to."""
         self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
+        self.distinct_rules: Shelf[tuple[str, ...]] = Shelf(RULES_KEPT)
         super().__init__(address, timeout_s=timeout_s)
 
     def _begin(self, connection: sa.Connection) -> None:

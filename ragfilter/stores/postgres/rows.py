@@ -208,4 +208,7 @@ def condition(where: Where) -> tuple[str, Parameters]:
     if where.sources is not None:
         parts.append("c.source = ANY(%(sources)s)")
         given["sources"] = list(map(plain, where.sources))
+    if where.rules is not None:
+        parts.append("(c.rule IS NULL OR c.rule = ANY(%(rules)s))")
+        given["rules"] = list(map(rule_key, where.rules))
     return " AND ".join(parts), given

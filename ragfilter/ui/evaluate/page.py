@@ -14,7 +14,7 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
-from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
+from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import (
     MeasuredRun,
@@ -348,8 +348,7 @@ def _distances(curves: Sequence[Curve]) -> None:
     """Draw the distances with a line across them, and what it would keep."""
     every = [distance for curve in curves for distance in curve.distances[:SHOWN_RANKS]]
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
-    best = best_distance(curves)
-    threshold = min(best.distance, high) if best else (low + high) / 2
+    threshold = (low + high) / 2
     if high > low:
         threshold = st.slider(
             "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
@@ -369,8 +368,6 @@ def _distances(curves: Sequence[Curve]) -> None:
         f"without a label were relevant), **{means['kept']:.1f}** chunks of the first "
         f"{DEEPEST}."
     )
-    if best is not None:
-        html.aside(wording.best_distance(best))
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
