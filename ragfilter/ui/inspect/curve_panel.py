@@ -39,8 +39,8 @@ from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import Frame, Points
 from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
+from ragfilter.ui.session import state
+from ragfilter.ui.session.state import ALL, CUT
 from ragfilter.ui.session.views import View
 
 VIEW, TITLE_WIDTH = "tune", 30
@@ -115,7 +115,7 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
     if _folds():
         window = curve_plot.around_cut(view.shown, points, cut_of(view.shown))
     else:
-        window = 0.3, (min(50, last) if session.window == FIFTY else last) + 0.7
+        window = 0.3, last + 0.7
     framed = curve_plot.framed(points, window, line)
     session.curve_frame = shown_for, framed
     return framed
@@ -145,13 +145,7 @@ def controls(view: View) -> None:
     result = view.shown
     draw_settings(result, dict(view.summary.strategies))
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        points, window = curve_plot.place(result, view.rows, cut_of(result)), state.session().window
-        everything = f"All {len(points.x)}"
-        st.segmented_control(
-            "Shown", WINDOWS, default=window, required=True, label_visibility="collapsed",
-            format_func=lambda name: everything if name == ALL else name,
-            **widget.of("window-box", window, state.put, "window", labels=everything),
-        )  # fmt: skip
+        points = curve_plot.place(result, view.rows, cut_of(result))
         if others := other_scores(result):
             st.selectbox(
                 "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,

@@ -49,7 +49,7 @@ MAX_STEPS = 200
 """How many changes of settings can be undone."""
 MAX_MARKS = 50
 """How many labels can be undone."""
-WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
+WINDOWS = CUT, ALL = "Around the cut", "All"
 """The ranges of ranks that the curve offers."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 Step = tuple[str, dict[str, Any]]
