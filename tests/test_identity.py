@@ -226,7 +226,7 @@ def test_a_place_of_settings_that_names_a_user_is_refused_by_name(
         config.load(environ={variable: "3"})
     opened = link.read({"profile": "full", f"clearance.{name}": "3"}, {})
     assert (opened.user, opened.changes) == (User(), {})
-    assert f"no setting 'clearance.{name}'" in opened.ignored[0]
+    assert f"no setting 'clearance.{name}'" in opened.notices[0]
 
 
 names = st.text(st.characters(exclude_characters=",", exclude_categories=("Cs",)), max_size=8)
@@ -241,7 +241,7 @@ pages_users = st.builds(
 def test_a_link_brings_its_user_back_beside_the_settings(user: User) -> None:
     params = link.write(Session("adaptive-gap", {}, collection="c", user=user))
     opened = link.read(params, {})
-    assert (opened.user, opened.ignored, opened.changes) == (user, [], {})
+    assert (opened.user, opened.notices, opened.changes) == (user, [], {})
     assert ("level" in params, "departments" in params) == (user.level > 0, user.departments != ())
 
 
@@ -249,4 +249,4 @@ def test_a_link_brings_its_user_back_beside_the_settings(user: User) -> None:
 def test_a_link_with_another_level_is_the_publics(level: str) -> None:
     opened = link.read({"profile": "full", "level": level}, {})
     assert opened.user == User()
-    assert ["is not a whole number; 0 is used" in why for why in opened.ignored] == [True]
+    assert ["is not a whole number; 0 is used" in why for why in opened.notices] == [True]

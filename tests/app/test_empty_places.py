@@ -176,7 +176,7 @@ def test_a_workspace_that_another_process_holds(
     page = open_page({"q": "anything?"}, workspace=tmp_path)
     assert len(page.errors) == 1
     said = page.errors[0].replace("\\", "")
-    assert "The workspace is in use" in said
+    assert "is in use by" in said
     assert f"index (process {holder.pid}" in said
     assert "Chroma server" in said
     assert page.buttons == {"retry"}

@@ -131,7 +131,7 @@ def test_a_link_names_a_prompt_of_the_workspace(
     server = serve(capable)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     page = open_page(LINK | {"judge.prompt": "mine"}, workspace=workspace)
-    assert page.session.ignored == []
+    assert page.warnings == []
     assert "mine" in page.at.selectbox(key=key("judge.prompt")).options[-1].casefold()
     page.press("need-judge")
     (asked,) = server.asked

@@ -11,10 +11,7 @@ import streamlit as st
 
 from ragfilter.errors import (
     Action,
-    ModelError,
     RagfilterError,
-    StoreUnavailable,
-    WorkspaceLocked,
 )
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, queue_of
@@ -34,24 +31,17 @@ COMMANDS: dict[Action, str] = {
     "rebuild": "ragfilter index --rebuild --collection NAME",
     "replace": "ragfilter index SOURCE --collection NAME --reset",
 }
-TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
-    (WorkspaceLocked, "The workspace is in use"),
-    (StoreUnavailable, "The vector store is not responding"),
-    (ModelError, "A model is not available"),
-)
 
 
 def show(error: RagfilterError, *, retry: bool = True) -> None:
     """Show an error with its remedy and a retry button. Use `retry=False` for errors of which
     several may appear on one page."""
-    title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
-    head = f"**{title}.** " if title else ""
     command = COMMANDS.get(error.action)
     remedy = (
         f"{error.remedy} Run `{command}`, also while the app runs." if command else error.remedy
     )
     with st.container(key="problem" if retry else None):
-        st.error(f"{head}{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
+        st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
 
@@ -106,18 +96,14 @@ def hopeless(result: PoolResult) -> Failure | None:
     return known.get(key)
 
 
-def notices(messages: tuple[list[str], list[str]]) -> None:
-    """Show the ignored values in one message, then the other messages."""
-    ignored, notes = messages
+def notices(messages: list[str]) -> None:
+    """Show messages in one place."""
     # Drawn even if empty, so that the elements below it keep their positions.
     with st.container():
-        if ignored:
-            listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MAX_PROBLEMS])
-            if len(ignored) > MAX_PROBLEMS:
-                listed += f"\n- and {len(ignored) - MAX_PROBLEMS} more"
-            st.warning(f"Some values were ignored:\n\n{listed}")
-        for each in notes:
-            st.warning(prose.message(each))
+        if messages:
+            more = len(messages) - MAX_PROBLEMS
+            rest = [f"and {more} more"] if more > 0 else []
+            st.warning("\n\n".join(map(prose.message, [*messages[:MAX_PROBLEMS], *rest])))
 
 
 DEMOS = {

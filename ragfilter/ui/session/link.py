@@ -49,12 +49,12 @@ OPERATOR = "operator"
 
 
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Session:
-    """The session that `params` describe. Invalid values are skipped and listed in `ignored`.
+    """The session that `params` describe. Invalid values are skipped and listed in `notices`.
 
     Raises SettingsError if the link names no profile and the environment is invalid.
     """
     params = {whole(name): whole(value) for name, value in params.items()}
-    ignored: list[str] = []
+    notices: list[str] = []
     changes: dict[str, Any] = {}
     name = params.get(PROFILE, "")
     unknown = "" if name in profiles.PROFILES else name
@@ -62,7 +62,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         name = config.load(environ=environ).profile
         changes = state.beginning(name, environ)
     if unknown:
-        ignored.append(f"There is no profile {unknown!r}; {name} is used instead.")
+        notices.append(f"There is no profile {unknown!r}; {name} is used instead.")
     wanted = {k: v for k, v in params.items() if k not in NAMES and not _is_compared(k)}
     changes, errors = _take(name, changes, wanted)
     level = params.get(LEVEL, "0")
@@ -83,7 +83,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         present=PRESENT in params,
         opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
-        ignored=[*ignored, *errors],
+        notices=[*notices, *errors],
         tuning="tuning" in opened,
         evidence="evidence" in opened,
         recorded="recorded" in opened,
@@ -167,7 +167,7 @@ def open_session() -> None:
             setattr(session, name, getattr(before, name))
         session.collection = before.collection or session.collection
         session.compared = before.compared or session.compared
-        session.ignored += before.ignored
+        session.notices += before.notices
         if not session.query:
             session.asked = None
 

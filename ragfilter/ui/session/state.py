@@ -227,7 +227,6 @@ class Session:
     opened: dict[str, str] = field(default_factory=dict)
     """What the link had open, until its question is answered."""
     notices: list[str] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
     groups: dict[str, tuple[str, Any]] = field(default_factory=dict)
@@ -480,17 +479,14 @@ def notice(message: str) -> None:
     session().notices.append(message)
 
 
-def notices() -> tuple[list[str], list[str]]:
-    """Return and clear the ignored values of links and files, and the other messages. The first
-    message says if this page shows more than its user may see."""
+def notices() -> list[str]:
+    """Return and clear the messages. The first says if this page shows more than its user may
+    see."""
     now = session()
-    ignored, messages = now.ignored, now.notices
-    now.ignored, now.notices = [], []
+    messages, now.notices = now.notices, []
     if _is_off():
-        messages = [SWITCHED_OFF, *messages]
-    elif now.operator and not now.present:
-        messages = [SEEN_BY_OPERATOR, *messages]
-    return ignored, messages
+        return [SWITCHED_OFF, *messages]
+    return [SEEN_BY_OPERATOR, *messages] if now.operator and not now.present else messages
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, 
     infos = held[1]
     if session.collection not in infos:
         if session.collection:
-            session.ignored.append(f"There is no collection {session.collection!r}.")
+            state.notice(f"There is no collection {session.collection!r}.")
         session.collection = "demo" if "demo" in infos else next(iter(infos), "")
     return infos
 
