@@ -26,18 +26,18 @@ from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import link, pools, state, widget
-from ragfilter.ui.session.resources import Resources, score_key
+from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.views import View
 
 HEIGHT = 584
 """Minimum height of the panel in pixels; the style sheet uses the height of the window."""
 RERANKERS = {
-    "late_interaction": ("late interaction", 0.02),
-    "cross_encoder": ("the cross-encoder", 0.08),
-    "http": ("the endpoint", 0.05),
+    "late_interaction": "late interaction",
+    "cross_encoder": "the cross-encoder",
+    "http": "the endpoint",
 }
-"""What scores chunks, and the seconds that it takes for one."""
+"""What scores chunks."""
 
 
 class Places(NamedTuple):
@@ -221,20 +221,14 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 
 
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
-    """What is scored, by what and where, and how long it takes for those without a cached score."""
-    quality = result.settings.quality
-    name = reranker_key(quality)
-    texts = [hit.chunk.passage for hit in result.pool.hits if hit.id in need.chunk_ids]
-    known = (resources.scores.get(score_key(name, result.query, text)) for text in texts)
-    left = sum(score is None for score in known)
-    called, seconds = RERANKERS[quality.reranker]
-    where = "local"
+    """What is scored and by what, with the most calls and the price of an endpoint."""
+    quality, n = result.settings.quality, len(need.chunk_ids)
+    words = f"{numbers.chunks(n)} with {RERANKERS[quality.reranker]}"
     if quality.reranker == "http":
         at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
-        cost = numbers.money(at.cost(left, batch), at.currency) if at.price else ""
-        where = ", ".join(filter(None, (numbers.counted(at.calls(left, batch), "call"), cost)))
-    n = numbers.chunks(len(need.chunk_ids))
-    return f"{n} with {called} · {numbers.seconds(left * seconds)}, {where}"
+        cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""
+        words += f" · {numbers.counted(at.calls(n, batch), 'call')}{cost}"
+    return words
 
 
 def _draw_panel(view: View) -> DeltaGenerator:

@@ -126,14 +126,6 @@ def _somebody_waits() -> bool:
     return any(thread.name in WORKING for thread in threading.enumerate())
 
 
-ScoreKey = tuple[str, str, str]
-
-
-def score_key(reranker: str, query: str, text: str) -> ScoreKey:
-    """The key of a score: the reranker, the query, and a hash of the text."""
-    return reranker, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class CachedReranker:
     """`inner`, with its scores cached on `shelf`. Raises ModelError as `inner` does."""
@@ -143,7 +135,10 @@ class CachedReranker:
     shelf: Shelf[float]
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        keys = [score_key(self.name, query, text) for text in texts]
+        keys = [
+            (self.name, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
+            for text in texts
+        ]
         known = {k: self.shelf.get(k) for k in keys}
         missing = [(k, t) for k, t in zip(keys, texts, strict=True) if known[k] is None]
         if missing:
