@@ -181,7 +181,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
 def test_an_answer_without_a_decision_shows_the_reply(judged_by: Callable[..., Any]) -> None:
     page, _ = judged_by(says("They are all very nice."))
     page.press("need-judge")
-    assert any("No decision could be read" in text for text in page.html)
+    assert any("no decision could be read" in text for text in page.html)
     assert "They are all very nice." not in page.sent
     page.choose("view-as", "Operator")
     assert "They are all very nice." in [code.value for code in page.at.code]
