@@ -142,7 +142,7 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     assert {each["made_by"] for each in theirs} == {"llm"}
     for each in theirs:
         query_id = next(i for i, text in QUERIES.items() if text == each["query"])
-        assert each["grade"] == (2 if each["chunk"] in QRELS[query_id] else 0)
+        assert each["grade"] == (2 if each["chunk_id"] in QRELS[query_id] else 0)
     # What it left out is asked again, and nothing else.
     again = cli.json(propose)
     assert (again["chunks"], again["calls"]) == (3, 3)

@@ -24,7 +24,7 @@ from ragfilter.cli.access import open_for
 
 
 def fixed(run: Run, *args: str) -> dict[str, str | None]:
-    return {each["id"]: each["after"] for each in run.json("check", "--apply", *args)["fixed"]}
+    return dict(run.json("check", "--apply", *args)["fixed"])
 
 
 def test_findings_and_their_exit_codes(run: Run, snapshot: Any) -> None:
@@ -97,11 +97,11 @@ def test_an_import_touches_nothing_that_the_user_may_not_see(run: Run, tmp_path:
     run.store({"secret": GOOD})
     seen = tmp_path / "seen.jsonl"
     run("export", "--out", str(seen))
-    assert run.json("import", str(seen))["saved"] == []
+    assert run.json("import", str(seen))["changes"] == []
     assert run.err == ""
     secret = write(tmp_path / "secret.jsonl", {"id": "secret", "query_must": {"contain": "x"}})
     absent = write(tmp_path / "absent.jsonl", {"id": "absent", "query_must": {"contain": "x"}})
-    refused = [run.json("import", file, code=1)["refused"] for file in (secret, absent)]
+    refused = [run.json("import", file, code=1)["refusals"] for file in (secret, absent)]
     assert refused[0][0] == refused[1][0] | {"chunk_id": "secret"}
     assert run.rule("secret") == GOOD
 
@@ -193,7 +193,7 @@ def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(
     assert run("import", file, "--dry-run", code=1) == snapshot
     assert run("import", file, code=1) == snapshot
     assert run.rules("cleric-7", "boat") == [None, '{"contain":"boat"}']
-    (held,) = run.json("import", file, code=1)["held_back"]
+    (held,) = run.json("import", file, code=1)["held"]
     assert (held["chunk_id"], held["doubts"]) == ("cleric-7", ["one group", "too few"])
     assert run("import", file, "--with-doubts") == snapshot
     assert run.rule("cleric-7") == SPREAD

@@ -18,7 +18,7 @@ def test_a_change_of_a_selection_is_one_step(run: Run, snapshot: Any) -> None:
     assert run.rule("cleric-7") is None
     document = run.json(*change)
     assert document["saved"]
-    assert [each["id"] for each in document["changes"]] == ["cleric-6", "cleric-7", "cleric-8"]
+    assert [*document["after"]] == ["cleric-6", "cleric-7", "cleric-8"]
     assert run.rule("cleric-7") == GROUP
     assert run("history", "--edit", "2") == snapshot
     assert [edit["id"] for edit in run.json("history", "--edit", "2")] == [1, 2, 3]
@@ -40,8 +40,8 @@ def test_each_change(run: Run) -> None:
         (("--replace", "trolls", "ogres"), '{"contain_one_of":[["troll","ogres"]]}'),
         (("--remove",), None),
     ):  # fmt: skip
-        (change,) = run.json("bulk", "--where", "id=troll", *args, "--dry-run")["changes"]
-        assert (change["before"], change["after"]) == (OTHER, rule)
+        plan = run.json("bulk", "--where", "id=troll", *args, "--dry-run")
+        assert (plan["before"], plan["after"]) == ({"troll": OTHER}, {"troll": rule})
 
 
 def test_bad_input_changes_nothing(run: Run) -> None:
@@ -63,15 +63,15 @@ def test_check_fixes_what_it_can_as_one_step(run: Run) -> None:
     run("bulk", "--where", "id=cleric-*", "--set-rule", '{"contain": "cleric"}')
     document = run.json("check", "--apply", "--dry-run")
     # Siblings may share a rule on purpose, so it is only fixed if its kind is named.
-    assert [each["id"] for each in document["fixed"]] == ["troll"]
+    assert [*document["fixed"]] == ["troll"]
     assert not document["saved"]
     # The siblings need not be selected.
     (shared,) = run.json("check", "--where", "id=cleric-7")["findings"]
     assert (shared["chunk_ids"], shared["kind"]) == (["cleric-7"], "shared")
     chosen = ("--where", "id=cleric-7", "--kind", "shared", "--apply", "--dry-run")
-    assert [each["id"] for each in run.json("check", *chosen)["fixed"]] == ["cleric-7"]
+    assert [*run.json("check", *chosen)["fixed"]] == ["cleric-7"]
     document = run.json("check", "--apply", "--kind", "everywhere")
-    assert [each["after"] for each in document["fixed"]] == ['{"contain_one_of":[["troll"]]}']
+    assert [*document["fixed"].values()] == ['{"contain_one_of":[["troll"]]}']
     assert run.rule("troll") == '{"contain_one_of":[["troll"]]}'
     assert "3 rules fixed" in run("check", "--apply", "--kind", "shared")
     assert '"ac 7"' in (run.rule("cleric-7") or "")

@@ -27,12 +27,12 @@ def test_an_exported_file_comes_back_as_it_was(run: Run, tmp_path: Path) -> None
         ("cleric-6", GOOD), ("troll", OTHER),
     ]  # fmt: skip
     made = run.json("import", str(out))
-    assert (made["saved"], made["unchanged"]) == ([], 2)
+    assert (made["changes"], made["unchanged"]) == ([], 2)
     edited = (
         out.read_text("utf-8").replace("cleric-6", "cleric-7").replace("clerics", "prie\u0301sts")
     )
     out.write_text(edited, encoding="utf-8")
-    assert [c["chunk_id"] for c in run.json("import", str(out))["saved"]] == ["cleric-7"]
+    assert [c["chunk_id"] for c in run.json("import", str(out))["changes"]] == ["cleric-7"]
     assert run.rule("cleric-7") == '{"contain_one_of":[["cleric","prie\u0301sts"]]}'
 
 

@@ -1,7 +1,7 @@
 """Hits as stores and databases return them are read as they are.
 
 The forms are those of the clients' own documentation and source: qdrant-client, pymilvus, lancedb,
-elasticsearch, pinecone, weaviate-client (objects and GraphQL), pymongo, redisvl, SQLAlchemy,
+elasticsearch, pinecone, pymongo, redisvl, SQLAlchemy,
 sqlite3 (whose rows are like asyncpg's), Supabase's match_documents, and dumps of LangChain's and
 Haystack's documents.
 """
@@ -12,7 +12,6 @@ import json
 import sqlite3
 import uuid
 from collections import UserDict, namedtuple
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,26 +26,6 @@ QUERY = "How strong is a troll?"
 UUID = uuid.UUID(int=7)
 VECTOR = [0.125 * i for i in range(384)]
 Row = namedtuple("Row", "id text distance embedding")
-
-
-@dataclass
-class MetadataReturn:
-    """As of weaviate.collections.classes.internal."""
-
-    distance: float | None = None
-    certainty: float | None = None
-    score: float | None = None
-
-
-@dataclass
-class Object:
-    """The same."""
-
-    uuid: uuid.UUID
-    metadata: MetadataReturn
-    properties: dict[str, Any]
-    vector: dict[str, Any] = field(default_factory=lambda: {"default": VECTOR})
-    collection: str = "Notes"
 
 
 class MilvusHit(UserDict[str, Any]):
@@ -101,14 +80,6 @@ CASES: dict[str, tuple[Any, Metric, str, float]] = {
         "similarity", "a", 0.25,
     ),
     "pinecone, records": ({"_id": "a", "_score": 0.75, "fields": {"text": "t"}}, "rank", "a", 1),
-    "weaviate": (
-        Object(UUID, MetadataReturn(distance=0.25), {"text": "t", "score": 4.5}),
-        "cosine", str(UUID), 0.25,
-    ),
-    "weaviate, GraphQL": (
-        {"text": "t", "_additional": {"id": str(UUID), "distance": 0.25, "vector": VECTOR}},
-        "cosine", str(UUID), 0.25,
-    ),
     "mongodb": ({"_id": UUID, "text": "t", "score": 0.75}, "similarity", str(UUID), 0.25),
     "redis": ({"id": "doc:1", "content": "t", "vector_distance": "0.25"}, "cosine", "doc:1", 0.25),
     "supabase": (

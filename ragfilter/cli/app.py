@@ -32,7 +32,7 @@ from typer.core import TyperGroup
 from ragfilter import __version__
 from ragfilter.basics.threads import given_up
 from ragfilter.cli import output
-from ragfilter.cli.options import LogForm, Verbose, in_words
+from ragfilter.cli.options import Json, LogForm, Verbose, in_words
 from ragfilter.cli.output import fail, start_logging
 from ragfilter.errors import RagfilterError, complaint
 
@@ -74,9 +74,9 @@ def make_group(name: str, about: str) -> typer.Typer:
 
 
 def command(
-    group: typer.Typer = app, name: str | None = None, **given: Any
+    group: typer.Typer = app, name: str | None = None, *, json: bool = False, **given: Any
 ) -> Callable[[Command], Command]:
-    """Decorator that adds a function to `group` as a command.
+    """Decorator that adds a function to `group` as a command; with `json`, it accepts `--json`.
 
     A parameter whose type is a group of options (a dataclass) adds all of them. One that is
     annotated with a text is an option of its name with this help, or an argument if it has no
@@ -97,12 +97,15 @@ def command(
             else:
                 options.append(_declared(parameter, kind))
         keyword = inspect.Parameter.KEYWORD_ONLY
+        if json:
+            options.append(inspect.Parameter("json", keyword, default=False, annotation=Json))
         options.append(inspect.Parameter("verbose", keyword, default=0, annotation=Verbose))
         options.append(inspect.Parameter("log", keyword, default=None, annotation=LogForm))
 
         @functools.wraps(function)
         def run(**values: Any) -> Any:
             start_logging(values.pop("verbose"), values.pop("log"))
+            output.as_json = values.pop("json", False)
             for name, (kind, members) in groups.items():
                 values[name] = kind(**{member: values.pop(member) for member in members})
             return function(**values)

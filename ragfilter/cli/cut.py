@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from ragfilter.cli import output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import GapThreshold, Json, SetValues, load_config, setting
+from ragfilter.cli.options import GapThreshold, SetValues, load_config, setting
 from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
@@ -18,7 +18,7 @@ LARGEST = 1e9
 """For larger numbers, a sum of two is too inexact to be compared with a threshold."""
 
 
-@command(context_settings={"ignore_unknown_options": True})
+@command(context_settings={"ignore_unknown_options": True}, json=True)
 def cut(
     distances: Annotated[list[str], "Distances, best first."],
     strategy: Annotated[str | None, setting("cutoff.strategy", "--strategy", "-s")] = None,
@@ -31,7 +31,6 @@ def cut(
         ),
     ] = None,
     values: SetValues = None,
-    as_json: Json = False,
 ) -> None:
     """Apply the cutoff to a list of distances. Needs no collection."""
     flags = {
@@ -44,7 +43,7 @@ def cut(
     settings = load_config("adaptive-gap", None, values, flags).settings.cutoff
     check_distances(settings)
     decision = cut_values(numbers, settings)
-    output.show(document(decision), text(decision, numbers), as_json=as_json)
+    output.show(document(decision), text(decision, numbers))
 
 
 def distance(text: str) -> float:

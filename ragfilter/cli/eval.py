@@ -15,7 +15,6 @@ import typer
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
-    Json,
     LabelledOptions,
     Place,
     Viewing,
@@ -131,7 +130,7 @@ class Sides(Viewing):
         return axes
 
 
-@command(name="eval")
+@command(name="eval", json=True)
 def evaluate(
     labelled: LabelledOptions,
     place: Place,
@@ -140,7 +139,6 @@ def evaluate(
         str,
         typer.Option(metavar="NAME", help="Measure beside all alternatives; save that as a run."),
     ] = "",
-    as_json: Json = False,
 ) -> None:
     """Measure settings over labelled queries, beside the unfiltered search.
 
@@ -153,14 +151,14 @@ def evaluate(
             prompts=sides.prompts, against=sides.against, only=labelled.only,
         )  # fmt: skip
     if sides.several:
-        _several(labelled, place, sides, as_json=as_json)
+        _several(labelled, place, sides)
     elif save:
-        _save(labelled, place, sides, save, as_json=as_json)
+        _save(labelled, place, sides, save)
     else:
-        _one(labelled, place, sides, as_json=as_json)
+        _one(labelled, place, sides)
 
 
-def _one(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: bool) -> None:
+def _one(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
     """Measure one set of settings beside the unfiltered search."""
     from ragfilter.cli import results
     from ragfilter.evaluate import evaluation, frame, wording
@@ -182,7 +180,7 @@ def _one(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: bool
             "with_llm": labelled.llm, "notes": notes,
         }  # fmt: skip
         prices = opened.bench.prices
-    if as_json:
+    if output.as_json:
         output.emit(head | evaluation.document(measured))
         return
     mean, records = measured.filtered, measured.records
@@ -197,9 +195,7 @@ def _one(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: bool
     output.emit("".join(f"{line.rstrip()}\n" for line in lines if line))
 
 
-def _save(
-    labelled: LabelledOptions, place: Place, sides: Sides, name: str, *, as_json: bool
-) -> None:
+def _save(labelled: LabelledOptions, place: Place, sides: Sides, name: str) -> None:
     """Measure one set of settings beside all alternatives, as a run."""
     from ragfilter.cli.runs import shown
     from ragfilter.evaluate import query_sets, runs
@@ -217,10 +213,10 @@ def _save(
         runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
         document, text = shown(runs.load(bench.runs.get(run.id), bench.runs), bench)
         incomplete = backends.incomplete
-    output.show(document | {"incomplete": incomplete}, text, as_json=as_json)
+    output.show(document | {"incomplete": incomplete}, text)
 
 
-def _several(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: bool) -> None:
+def _several(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
     """Measure settings side by side. Stopped early, report the queries that are finished."""
     from ragfilter.cli import results
     from ragfilter.cli.report import compared_settings
@@ -251,7 +247,7 @@ def _several(labelled: LabelledOptions, place: Place, sides: Sides, *, as_json: 
             if not records and total:
                 return
             done = len({record.id for record in records})
-            if as_json:
+            if output.as_json:
                 head = place.head(opened.backends.incomplete) | {
                     "queries": total, "complete": done == total, "unknown_labels": opened.unknown,
                     "with_llm": labelled.llm, "notes": notes,

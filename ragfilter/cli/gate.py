@@ -16,7 +16,6 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     QUERIES,
     Filtering,
-    Json,
     LabelledOptions,
     Place,
     refuse,
@@ -40,7 +39,7 @@ class GateOptions(LabelledOptions):
     queries: Annotated[str, QUERIES] = ""
 
 
-@command()
+@command(json=True)
 def gate(
     labelled: GateOptions,
     place: Place,
@@ -62,7 +61,6 @@ def gate(
         Path | None, "Compare the questions of this log (JSON lines) with --baseline, unlabelled."
     ] = None,
     junit: Annotated[Path | None, "Write the checks to this file as JUnit XML."] = None,
-    as_json: Json = False,
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
@@ -78,7 +76,7 @@ def gate(
     if watch is not None:
         refuse("beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
                       junit=junit, queries=labelled.queries)  # fmt: skip
-        return _watch(watch, baseline, as_json=as_json)
+        return _watch(watch, baseline)
     if not labelled.queries:
         raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
     loaded, user = filtering.load()
@@ -156,7 +154,7 @@ def gate(
         wording.fell_back(waiting),
     ]
     text = "".join(f"{line}\n" for line in lines if line)
-    output.emit(head | gate.model_dump(exclude={"notes"}) if as_json else text)
+    output.show(head | gate.model_dump(exclude={"notes"}), text)
     if update and baseline is not None and not gate.passed:
         output.tell(f"Not written: {baseline}, because a limit is broken.")
     elif update and baseline is not None:
@@ -165,7 +163,7 @@ def gate(
     return 0 if gate.passed else BROKEN
 
 
-def _watch(log_file: Path, baseline: Path | None, *, as_json: bool) -> int:
+def _watch(log_file: Path, baseline: Path | None) -> int:
     """Compare a log with the baseline. Returns 1 if something moved."""
     from ragfilter.evaluate import gate as gating
 
@@ -185,5 +183,5 @@ def _watch(log_file: Path, baseline: Path | None, *, as_json: bool) -> int:
         told,
     ]
     document = {"queries": len(now), "drift": found, "verdict": told}
-    output.show(document, "".join(f"{line}\n" for line in lines if line), as_json=as_json)
+    output.show(document, "".join(f"{line}\n" for line in lines if line))
     return BROKEN if told else 0

@@ -15,7 +15,7 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Json, columns_of, in_words, refuse, text_option
+from ragfilter.cli.options import DataDir, columns_of, in_words, refuse, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
@@ -34,7 +34,7 @@ LOOK_S = 0.2
 """Seconds between checks of a queued job."""
 
 
-@command()
+@command(json=True)
 def index(
     source: Annotated[str, typer.Argument(help=f"{SOURCES}.", callback=in_words)] = "",
     collection: Annotated[
@@ -60,7 +60,6 @@ def index(
     ] = "",
     skip_bad: Annotated[bool, "Leave out records that cannot be used, and list them."] = False,
     data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """Index chunks into a collection. Unchanged chunks are not embedded again.
 
@@ -95,7 +94,7 @@ def index(
         log.warning(warning)
     for refusal in done.refused:
         log.warning("left out: %s", refusal.message)
-    output.show(document(done), text(done), as_json=as_json)
+    output.show(document(done), text(done))
 
 
 def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:

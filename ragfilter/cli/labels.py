@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,6 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import (
     DryRun,
     Filtering,
-    Json,
     Place,
     Viewing,
     load_config,
@@ -28,7 +27,6 @@ from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.stores.labels import Label
     from ragfilter.stores.preferences import Answered
     from ragfilter.stores.relabel import Relabelled
 
@@ -43,7 +41,7 @@ SetName = Annotated[
 ]
 
 
-@command(labels, "import")
+@command(labels, "import", json=True)
 def import_(
     place: Place,
     queries: Annotated[
@@ -58,7 +56,6 @@ def import_(
     name: SetName = "",
     by_llm: Annotated[bool, "Mark these labels as made by an LLM."] = False,
     replace: Annotated[bool, "Replace a set of this name."] = False,
-    as_json: Json = False,
 ) -> None:
     """Import questions as a query set, or labels of spans. Labels are credited to a labeller named
     after the file."""
@@ -68,7 +65,7 @@ def import_(
     if spans is not None:
         refuse("beside --spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm,
                       replace=replace)  # fmt: skip
-        _import_spans(place, spans, sources, as_json=as_json)
+        _import_spans(place, spans, sources)
         return
     refuse("without --spans", sources=sources)
     if queries is None:
@@ -90,15 +87,15 @@ def import_(
     document = place.head(incomplete) | {
         "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
-    if unknown and not as_json:
+    if unknown and not output.as_json:
         output.warn(
             f"{counted(len(unknown), 'labelled id')} not in the collection, as {unknown[0]!r}."
         )
     counts = f"{counted(len(asked), 'query')}, {counted(len(rows), 'label')}"
-    output.show(document, f"{collection}: query set {set_name} with {counts}\n", as_json=as_json)
+    output.show(document, f"{collection}: query set {set_name} with {counts}\n")
 
 
-def _import_spans(place: Place, path: Path, sources: Path | None, *, as_json: bool) -> None:
+def _import_spans(place: Place, path: Path, sources: Path | None) -> None:
     from ragfilter.evaluate.query_files import read_spans
     from ragfilter.stores.relabel import add_spans
 
@@ -108,11 +105,11 @@ def _import_spans(place: Place, path: Path, sources: Path | None, *, as_json: bo
         chunks = store.chunks([*store.entries()]).values()
         made = add_spans(bench.labels, place.collection, chunks, spans, who=path.name)
         incomplete = store.incomplete
-    _show_mapped(place, made, incomplete, as_json=as_json)
+    _show_mapped(place, made, incomplete)
 
 
-@command(labels, "map")
-def map_(place: Place, dry_run: DryRun = False, as_json: Json = False) -> None:
+@command(labels, "map", json=True)
+def map_(place: Place, dry_run: DryRun = False) -> None:
     """Map labels to the chunks that hold what they judge, after the chunking changed.
 
     Indexing does this, too. A label that is ambiguous or gone does not count, and is listed.
@@ -124,19 +121,15 @@ def map_(place: Place, dry_run: DryRun = False, as_json: Json = False) -> None:
         keep_quotes(bench, place.collection)
         made = remap_labels(bench, place.collection, dry=dry_run)
         incomplete = store.incomplete
-    _show_mapped(place, made, incomplete, as_json=as_json)
+    _show_mapped(place, made, incomplete)
 
 
-def _show_mapped(place: Place, made: Relabelled, incomplete: str, *, as_json: bool) -> None:
-    lost = [
-        {"query": query, "quoted": quoted, "found": found} for query, quoted, found in made.lost
-    ]
+def _show_mapped(place: Place, made: Relabelled, incomplete: str) -> None:
     lines = [f"{place.collection}: {made.told or 'no label had to be mapped'}"]
-    for each in lost:
-        quoted = " ".join(each["quoted"].split())[:TEXT_CHARS]
-        lines.append(f"  {each['found']}: {quoted!r} for {each['query']!r}")
-    document = place.head(incomplete) | {"mapped": made.mapped, "lost": lost}
-    output.show(document, "\n".join(lines) + "\n", as_json=as_json)
+    for query, quoted, found in made.lost:
+        lines.append(f"  {found}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}")
+    document = place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost}
+    output.show(document, "\n".join(lines) + "\n")
 
 
 @command(labels)
@@ -177,8 +170,8 @@ def export(
     output.emit("".join(f"{path}\n" for path in written))
 
 
-@command(labels, "list")
-def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
+@command(labels, "list", json=True)
+def list_(place: Place, viewing: Viewing) -> None:
     """Count a collection's labels and query sets, and show where labellers disagree."""
     from ragfilter.evaluate import query_sets
     from ragfilter.stores.labels import conflicts, visible_labels
@@ -194,8 +187,8 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     agreed, disputes = query_sets.agreed(visible), conflicts(visible)
     document = place.head(incomplete) | {
         "sets": sets,
-        "labels": [*map(_label, visible)],
-        "conflicts": [[*map(_label, pair)] for pair in disputes],
+        "labels": visible,
+        "conflicts": disputes,
         "llm": agreed,
     }
     people = sorted({each.who for each in visible if each.made_by == "human"})
@@ -210,10 +203,10 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         grades = ", ".join(f"{each.who} says {each.grade}" for each in pair)
         lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {grades}")
     lines += [f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}"] if by_llm else []
-    output.show(document, "\n".join(lines) + "\n", as_json=as_json)
+    output.show(document, "\n".join(lines) + "\n")
 
 
-@command(labels)
+@command(labels, json=True)
 def propose(
     place: Place,
     viewing: Viewing,
@@ -222,7 +215,6 @@ def propose(
         int, typer.Option(min=1, max=200, help="Top chunks to label for every question.")
     ] = 10,
     yes: Annotated[bool, "Call the LLM. Without this, only the cost is shown."] = False,
-    as_json: Json = False,
 ) -> None:
     """Have an LLM label the top chunks of every question, and those that people have labelled.
 
@@ -255,7 +247,7 @@ def propose(
             lost = f", {counted(failed, 'call')} failed" if failed else ""
             text = f"{collection}: {counted(labelled, 'label')}{lost}. {agreed.told}\n"
             uncalled = "The LLM was not called. Add --yes to call it.\n"
-            output.show(document, text if yes else uncalled, as_json=as_json)
+            output.show(document, text if yes else uncalled)
 
         with output.at_the_end(report):
             proposals = labelling.propose(
@@ -265,11 +257,6 @@ def propose(
                 labelled += labelling.keep(proposal, bench.labels, collection, backends)
                 failed += bool(proposal.error)
                 show(done, bill.calls + bill.remembered)
-
-
-def _label(label: Label) -> dict[str, Any]:
-    names = ("query", "grade", "who", "made_by", "at")
-    return {"chunk": label.chunk_id} | {name: getattr(label, name) for name in names}
 
 
 TEXT_CHARS = 300
@@ -323,14 +310,13 @@ def undo(
     output.emit("\n".join(lines or [f"{me} has no labels in {place.collection}"]) + "\n")
 
 
-@command(labels, "next")
+@command(labels, "next", json=True)
 def next_(
     question: Question,
     place: Place,
     filtering: Filtering,
     first: Annotated[int, typer.Option("-n", min=1, help="How many chunks to list.")] = 5,
     blind: Annotated[bool, "In an order that says nothing about rank or outcome."] = False,
-    as_json: Json = False,
 ) -> None:
     """List the chunks to label next: the first ranks, those beside the cut, some of the rest."""
     from ragfilter.evaluate.labelling import to_label
@@ -357,11 +343,11 @@ def next_(
     lines = [f"{i}  {title}\n  {' '.join(text.split())[:TEXT_CHARS]}\n" for each in shown
              for i, title, text in [each.values()]]  # fmt: skip
     lines.append(f"{counted(len(left), 'chunk')} left to label\n")
-    output.show(document, "".join(lines), as_json=as_json)
+    output.show(document, "".join(lines))
 
 
-@command(labels, "preferences")
-def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
+@command(labels, "preferences", json=True)
+def preferences(place: Place, viewing: Viewing) -> None:
     """List the votes on pairs of answers. Votes on hidden or deleted chunks are left out."""
     from ragfilter.stores.preferences import CHOICES
 
@@ -376,8 +362,6 @@ def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         or all(i in catalogue and user.sees(catalogue[i])
                for side in (each.first, each.second) for i in side.chunks)
     ]  # fmt: skip
-    names = ("query", "choice", "first", "second", "who", "at")
-    document = [{name: getattr(vote, name) for name in names} for vote in votes]
     lines = [
         (vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who)
         for vote in votes
@@ -387,7 +371,7 @@ def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         if votes
         else f"{collection}: no votes yet. The Answer panel and the Compare page take them.\n"
     )
-    output.show(document, text, as_json=as_json)
+    output.show(votes, text)
 
 
 def _side(side: Answered) -> str:

@@ -64,9 +64,13 @@ COMMANDS: Mapping[Action, str] = {
 """The command or flag that carries out the remedy of an error."""
 
 
-def show(document: object, text: str | Callable[[], str], *, as_json: bool) -> None:
-    """Write a result: `document` as JSON, or `text` for people, which may be drawn only then."""
-    emit(document if as_json else text if isinstance(text, str) else text())
+as_json = False
+"""Whether the command that runs was given --json."""
+
+
+def show(document: object, text: str) -> None:
+    """Write a result: `document` as JSON, or `text` for people."""
+    emit(document if as_json else text)
 
 
 def emit(result: object, *, as_file: bool = False) -> bool:
@@ -127,6 +131,8 @@ def plain(value: object) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, frozenset):
+        return sorted(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 

@@ -17,7 +17,6 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     Filtering,
     GapThreshold,
-    Json,
     Place,
     refuse,
     setting,
@@ -46,7 +45,7 @@ SHOWN = 15
 """How many dropped hits are listed by default."""
 
 
-@command()
+@command(json=True)
 def query(
     text: Annotated[str, "The question."],
     place: Place,
@@ -79,7 +78,6 @@ def query(
     answer: Annotated[bool, "Answer from the kept chunks."] = False,
     debug: Annotated[bool, "Print the trace (with --json: on standard error)."] = False,
     every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,
-    as_json: Json = False,
 ) -> int:
     """Query a collection and see what is kept, what is dropped, and why."""
     flags: dict[str, dict[str, object]] = {
@@ -89,7 +87,7 @@ def query(
         "--files": {"retrieval.source_pattern": files},
         "--rerank": {"judge.enabled": rerank or None},
     }
-    if not as_json:
+    if not output.as_json:
         refuse("without --json", references=references)
     loaded, user = filtering.load(flags)
     if k is not None:
@@ -100,7 +98,7 @@ def query(
     with place.open("query") as bench:
         result = access.ask(text, loaded.settings, access.backends(bench, place.collection), user)
         answered = access.answer_of(result, bench) if answer else None
-    if as_json:
+    if output.as_json:
         document = report.document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),

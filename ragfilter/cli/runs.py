@@ -12,7 +12,7 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MAX_NUMBER, DataDir, Json, Place
+from ragfilter.cli.options import MAX_NUMBER, DataDir, Place
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted
 
@@ -36,18 +36,17 @@ OtherId = Annotated[
 ]
 
 
-@command(runs, "list")
+@command(runs, "list", json=True)
 def list_(
     collection: Annotated[
         str | None, typer.Option("--collection", "-c", help="List only this collection's runs.")
     ] = None,
     data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """List the saved runs, newest first."""
     with access.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
-    if as_json:
+    if output.as_json:
         output.emit(saved)
     elif not saved:
         where = f" of {collection}" if collection else ""
@@ -62,13 +61,12 @@ def list_(
         output.emit(table(names, rows))
 
 
-@command(runs, "import")
+@command(runs, "import", json=True)
 def import_(
     place: Place,
     traces: Annotated[Path, typer.Argument(help="JSON lines: OTLP, or spans from Phoenix.")],
     name: Annotated[str, "Name of the query set; by default that of the file."] = "",
     replace: Annotated[bool, "Replace a set of this name."] = False,
-    as_json: Json = False,
 ) -> None:
     """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
     under other settings."""
@@ -95,10 +93,10 @@ def import_(
         output.warn(f"{counted(total - known, 'hit')} not in the collection, by id or text.")
     counts = f"{counted(len(found), 'query')}, {counted(known, 'recorded hit')}"
     text = f"{place.collection}: query set {document['set']} with {counts}\n"
-    output.show(document, text, as_json=as_json)
+    output.show(document, text)
 
 
-@command(runs)
+@command(runs, json=True)
 def show(
     run: RunId,
     against: Annotated[
@@ -111,7 +109,6 @@ def show(
         ),
     ] = None,
     data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """Show the table of a run, or its comparison with another run."""
     from ragfilter.evaluate.runs import compare, load
@@ -123,7 +120,7 @@ def show(
             document, text = _compared(compare(other, measured, bench))
         else:
             document, text = shown(measured, bench)
-    output.emit(document if as_json else text)
+    output.show(document, text)
 
 
 @command(runs)

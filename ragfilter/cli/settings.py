@@ -10,7 +10,6 @@ from pydantic import SecretStr
 
 from ragfilter.cli import output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json
 from ragfilter.settings.config import SEED_VARIABLES, variable
 from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.field import FieldInfo
@@ -25,12 +24,12 @@ Later sources override earlier ones: defaults, profile, settings file (`--config
 with its name, the allowed values and its origin. `ragfilter settings` generates this page."""
 
 
-@command()
-def profiles(as_json: Json = False) -> None:
+@command(json=True)
+def profiles() -> None:
     """List the profiles and what each sets."""
     names = [(profile.name, profile.help) for profile in PROFILES.values()]
     document = [{"name": p.name, "help": p.help, "values": p.values} for p in PROFILES.values()]
-    output.show(document, output.table(("profile", ""), names), as_json=as_json)
+    output.show(document, output.table(("profile", ""), names))
 
 
 @command()

@@ -17,7 +17,6 @@ from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     Filtering,
-    Json,
     LabelledOptions,
     Place,
     QueryOptions,
@@ -76,7 +75,7 @@ class TuningOptions:
         write_text(self.out, about + to_toml(settings, profile), remedy=OTHER_OUT)
 
 
-@command()
+@command(json=True)
 def tune(
     labelled: LabelledOptions,
     place: Place,
@@ -85,7 +84,6 @@ def tune(
     strategy: Annotated[
         str | None, f"Use this strategy: {field('cutoff.strategy').allowed()}."
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
 
@@ -116,13 +114,13 @@ def tune(
         how = f"Tuned on {tuning.queries} labelled queries, {tuning.target}"
         options.write(settings, loaded.profile, how, backends)
     changed = settings.changed_from(loaded.settings)
-    if as_json:
-        output.emit(head | document(tuning, changed, out))
-    else:
-        output.emit(text(tuning, place.collection, changed, out))
+    output.show(
+        head | tuned_document(tuning, changed, out),
+        tuned_text(tuning, place.collection, changed, out),
+    )
 
 
-def document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -> dict[str, Any]:
+def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -> dict[str, Any]:
     """The document of `tune --json` after its head. `ci` is the 95% interval of the measure;
     for tokens, a gain's `mean` and `ci` are the tokens saved."""
     return {
@@ -151,7 +149,7 @@ def document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -> dict
     }
 
 
-def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | None) -> str:
+def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | None) -> str:
     """The same as text."""
     target, tuned = tuning.target, tuning.tuned
     alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
@@ -200,14 +198,13 @@ def _figures(means: TunedMeans) -> dict[str, Any]:
     }
 
 
-@command(name="fit-reranker")
+@command(name="fit-reranker", json=True)
 def fit_reranker(
     labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
     depth: Annotated[int, typer.Option(min=2, max=500, help="Hits of each query to score.")] = 20,
     out: Annotated[Path | None, "Write the settings with the fit to this TOML file."] = None,
-    as_json: Json = False,
 ) -> None:
     """Fit a reranker's scores, of any range, to your labels, so that thresholds apply to them.
 
@@ -228,21 +225,19 @@ def fit_reranker(
     values = {"quality.reranker_slope": made.slope, "quality.reranker_offset": made.offset}
     if out is not None:
         write_text(out, to_toml(settings.with_values(values), loaded.profile), remedy=OTHER_OUT)
-    if as_json:
-        output.emit(head | asdict(made) | {"settings": values, "settings_file": out})
-        return
     lines = [
         f"{reranker.name}: {made.hits} hits of {made.queries} queries, {made.relevant} relevant",
         *(f"{path} = {value:g}" for path, value in values.items()),
         "" if out is None else WRITTEN.format(out),
     ]
-    output.emit("\n".join(filter(None, lines)) + "\n")
+    document = head | asdict(made) | {"settings": values, "settings_file": out}
+    output.show(document, "\n".join(filter(None, lines)) + "\n")
 
 
 REFUSED = 1
 
 
-@command()
+@command(json=True)
 def recalibrate(
     given: QueryOptions,
     place: Place,
@@ -255,7 +250,6 @@ def recalibrate(
     margin: Annotated[
         float, typer.Option(min=0, max=1, help="The largest loss that counts as no worse.")
     ] = MARGIN,
-    as_json: Json = False,
 ) -> int:
     """Derive the settings anew after a change of embedding model, space, reranker, chunking or
     corpus.
@@ -323,5 +317,5 @@ def recalibrate(
         lines += filter(None, (wording.no_worse(tuning, margin), wording.stands_in(tuning)))
     lines += wording.changed(before, settings) or ["Nothing changes."]
     lines += ["", WRITTEN.format(written)] if written else []
-    output.show(document, "\n".join(lines) + "\n", as_json=as_json)
+    output.show(document, "\n".join(lines) + "\n")
     return 0 if no_worse else REFUSED

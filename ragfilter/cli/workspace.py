@@ -38,6 +38,7 @@ def collections(
     if context.invoked_subcommand is not None:
         return
     start_logging(verbose)
+    output.as_json = as_json
     from ragfilter.indexing.overview import overview
 
     with access.open_for(data_dir, "collections") as bench:
@@ -47,7 +48,7 @@ def collections(
     document = [{name: getattr(each.info, name) for name in names} for each in facts]
     if facts or as_json:
         heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
-        output.show(document, output.table(heads, map(_row, facts)), as_json=as_json)
+        output.show(document, output.table(heads, map(_row, facts)))
     elif copies:
         rebuild = output.COMMANDS["rebuild"]
         output.tell(f"No collection is left, but copies of {copies}. {rebuild}")
@@ -165,11 +166,10 @@ def delete(
     output.emit(f"{name} is deleted\n")
 
 
-@command(workspace)
+@command(workspace, json=True)
 def copy(
     source: Annotated[str, "The workspace to copy: a folder, or postgresql://…"],
     target: Annotated[str, "Where to: an empty or missing folder, or an empty database."],
-    as_json: Json = False,
 ) -> None:
     """Copy a whole workspace, such as a folder into PostgreSQL. Interrupted, it goes on when run
     again. At the end, counts and checksums of both are compared.
@@ -189,14 +189,13 @@ def copy(
         f"(sha256 {each.checksum[:12]})\n"
         for each in done
     )
-    output.show([asdict(each) for each in done], "".join(lines), as_json=as_json)
+    output.show([asdict(each) for each in done], "".join(lines))
 
 
-@command()
+@command(json=True)
 def cache(
     clear: Annotated[bool, "Delete all cached answers."] = False,
     data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """Show the size of the LLM answer cache. Works while the app is running."""
     from ragfilter.stores.cache import FILE, MB, TextCache
@@ -220,5 +219,4 @@ def cache(
     output.show(
         {"path": path, "entries": entries, "bytes": size, "limit_mb": limit_mb},
         f"{path}: {state}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n",
-        as_json=as_json,
     )

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.retrieve import usable_hits, wanted_hits
@@ -224,16 +223,6 @@ class Effect:
         """Whether a labelled query would lose a relevant chunk; saving then asks for
         confirmation."""
         return any(row.lost_relevant for row in self.rows)
-
-
-def document(effect: Effect) -> dict[str, Any]:
-    """The effect as plain values."""
-    whole = asdict(effect)
-    rows = whole.pop("rows")
-    for document, row in zip(rows, effect.rows, strict=True):
-        del document["relevant"]
-        document |= {"lost_relevant": row.lost_relevant, "gained_relevant": row.gained_relevant}
-    return whole | {"loses_relevant": effect.loses_relevant, "changed": rows}
 
 
 def _book(pools: Mapping[str, Pool]) -> RuleBook:

@@ -22,10 +22,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any
 
 from ragfilter.engine.replay import keep, replay, retrieved, with_rules
 from ragfilter.engine.retrieve import usable_hits
@@ -221,22 +220,6 @@ def build_parts(
                 tallies[place].add(question, freed, len(decided) * was.passes, kept)
     rows = [tally.row(rule, ids, place, labelled) for place, tally in tallies.items()]
     return tuple(sorted(rows, key=_harm))
-
-
-def document(matrix: Matrix) -> dict[str, Any]:
-    """The matrix as plain values."""
-    return {
-        "queries": matrix.queries,
-        "labelled": matrix.labelled,
-        "waiting": matrix.waiting,
-        "rules": [row_document(row) for row in matrix.rules],
-        "crowding": [asdict(row) for row in matrix.crowding],
-    }
-
-
-def row_document(row: RuleRow) -> dict[str, Any]:
-    """One row as plain values."""
-    return asdict(row) | {"fires": row.fires}
 
 
 def _crowding(questions: Iterable[_Question]) -> tuple[CrowdRow, ...]:

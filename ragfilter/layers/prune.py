@@ -28,10 +28,27 @@ from ragfilter.text import numbers
 
 Kind = Literal["sentence", "heading", "block"]
 
-_HEADING = re.compile(r"#{1,6}\s")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
-_FENCE = re.compile(r"\s*(```|~~~)")
-_INDENTED = re.compile(r" {4}|\t")
+_BLANK = r"(?:^[^\S\n]*\n)*"
+_HEADING = r"\#{1,6}(?=\s)"
+_FENCE = r"[^\S\n]*(?:```|~~~)"
+_ROW = r"[^\S\n]*\|.*\|"
+_ITEM = r"[^\S\n]*(?:[-*+•]|\d+[.)])\s"
+_INDENTED = r"(?:[ ]{4}|\t)(?=.*\S)"
+_PLAIN = rf"^(?!{_HEADING}|{_FENCE}|{_ROW}|{_ITEM})(?=.*\S).+\n?"
+_PARTS = re.compile(
+    rf"""
+    (?:
+        (?P<heading>^{_HEADING}.*\n?)
+        | ^[^\S\n]*(?P<fence>```|~~~)(?s:.*?)(?:^[^\S\n]*(?P=fence).*\n?|\Z)
+        | (?:^{_ROW}.*\n?)+
+        | ^{_ITEM}.*\n? (?:{_BLANK}^(?!{_HEADING})(?:{_ITEM}|[^\S\n]+(?=\S)).*\n? | {_PLAIN})*
+        | ^{_INDENTED}.*\n? (?:{_BLANK}^{_INDENTED}.*\n?)*
+        | (?P<prose>(?:{_PLAIN})+)
+    )
+    (?:^[^\S\n]*\n|^[^\S\n]+\Z)*
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
 
 
 class TextPiece(NamedTuple):
@@ -52,7 +69,7 @@ def pieces(text: str) -> tuple[TextPiece, ...]:
             found[-1] = TextPiece(last.start, end, "block")
         else:
             found.append(TextPiece(start if found else 0, end, kind))
-    return tuple(found)
+    return tuple(found) or ((TextPiece(0, len(text), "sentence"),) if text else ())
 
 
 def _leads(text: str, piece: TextPiece) -> bool:
@@ -62,61 +79,11 @@ def _leads(text: str, piece: TextPiece) -> bool:
 
 def _parts(text: str) -> Iterator[TextPiece]:
     """The pieces before sentences are joined with the blocks that they lead to."""
-    lines = text.splitlines(keepends=True)
-    start = number = 0
-    while number < len(lines):
-        last, kind = _group(lines, number)
-        while last < len(lines) and not lines[last].strip():
-            last += 1
-        end = start + sum(map(len, lines[number:last]))
-        if kind is not None:
-            yield TextPiece(start, end, kind)
+    for match in _PARTS.finditer(text):
+        if match["prose"]:
+            yield from _sentences(text, *match.span())
         else:
-            yield from _sentences(text, start, end)
-        start, number = end, last
-
-
-def _group(lines: list[str], first: int) -> tuple[int, Kind | None]:
-    """Where the lines end that belong to `lines[first]`, and what they are; None for prose."""
-    line, last = lines[first], first + 1
-    if _HEADING.match(line):
-        return last, "heading"
-    if fence := _FENCE.match(line):
-        while last < len(lines) and not lines[last].strip().startswith(fence[1]):
-            last += 1
-        return min(last + 1, len(lines)), "block"
-    begins = _begins(line)
-    if begins == "table":
-        while last < len(lines) and _begins(lines[last]) == "table":
-            last += 1
-        return last, "block"
-    if begins in ("list", "code"):
-        # Blank lines are within it if it goes on after them.
-        place = last
-        while place < len(lines):
-            now = lines[place]
-            blank = not now.strip()
-            own = _begins(now) == begins or (begins == "list" and now[:1].isspace())
-            follows = begins == "list" and place == last and _begins(now) == ""
-            if not (blank or own or follows) or _HEADING.match(now):
-                break
-            place += 1
-            last = last if blank else place
-        return last, "block"
-    while last < len(lines) and lines[last].strip() and _begins(lines[last]) in ("", "code"):
-        if _HEADING.match(lines[last]) or _FENCE.match(lines[last]):
-            break
-        last += 1
-    return last, None
-
-
-def _begins(line: str) -> str:
-    stripped = line.strip()
-    if stripped.startswith("|") and stripped.count("|") > 1:
-        return "table"
-    if _ITEM.match(line):
-        return "list"
-    return "code" if stripped and _INDENTED.match(line) else ""
+            yield TextPiece(*match.span(), "heading" if match["heading"] else "block")
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[TextPiece]:

@@ -270,26 +270,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
     by = "distance ≤" if keeps and keeps[0].setting == SHARE else "similarity ≥"
     limit = f" with {by} {keeps[0].limit:.3f}" if keeps else ""
-    return f"keeps {trace.n_out}{limit}{path}{_capped(trace, keeps, result)}"
-
-
-def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) -> str:
-    """``; min_top_k = 3 leaves out 497 as good``: the setting that drops good candidates."""
-    beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
-    if not (keeps and beyond):
-        return ""
-    bar = keeps[0].limit or 0.0
-    by_share, space = keeps[0].setting == SHARE, result.pool.space
-    good = sum(
-        hit.distance <= bar + EPSILON
-        if by_share
-        else similarity(hit.distance, space) >= bar - EPSILON
-        for hit in result.hits
-        if hit.id in beyond
-    )
-    path = next(iter(beyond.values()))
-    name = path.removeprefix("quality.")
-    return f"; {name} = {result.settings.get(path)} leaves out {good:,} as good" if good else ""
+    return f"keeps {trace.n_out}{limit}{path}"
 
 
 def _path(detail: Widening) -> str:

@@ -21,7 +21,6 @@ from ragfilter.ingest.records import (
     is_missing,
     plain_values,
     to_record,
-    whole_number,
 )
 from ragfilter.library.scores import (
     METRICS,
@@ -41,9 +40,9 @@ FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
 TEXTS = ("id", "text", "title", "type", "source")
 CONTENTS = ("page_content", "text", "content")
 """Names of a document's text: LangChain's, the usual one, Haystack's."""
-NESTED = ("payload", "entity", "_source", "properties", "fields", "metadata", "meta")
+NESTED = ("payload", "entity", "_source", "fields", "metadata", "meta")
 """Where a hit has its document's fields, if they are not beside id and score: Qdrant, Milvus,
-Elasticsearch and OpenSearch, Weaviate, Pinecone (records and matches), Haystack."""
+Elasticsearch and OpenSearch, Pinecone (records and matches), Haystack."""
 OF_METRIC: Mapping[str, tuple[str, ...]] = {
     "similarity": ("similarity", "score", "_score", "_relevance_score"),
     "rank": ("_relevance_score", "score", "_score", "similarity"),
@@ -59,7 +58,7 @@ SIMILAR = ("payload", "entity")
 """Those that call similarities of COSINE and IP a score or distance."""
 OUTER = (FIELDS | {*CONTENTS}) - {"metadata", "type"}
 """What counts beside nested fields, and before them. Dumps of LangChain have a `type` there."""
-ATTRIBUTES = OUTER | SCORES | {*NESTED, "type", "uuid"}
+ATTRIBUTES = OUTER | SCORES | {*NESTED, "type"}
 """What is read of an object."""
 DENSE, FUSED = "dense", "fused"
 Scores = Iterable[float | None] | Mapping[str, Iterable[float | None]] | None
@@ -345,9 +344,8 @@ def _fields(doc: Any) -> dict[str, Any] | None:
             names = frozenset(("id", "metadata", "page_content"))
         held = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
         held = {name: value for name, value in held.items() if not callable(value)}
-        if held.get("uuid") is None:
-            # An attribute of this name may be anything, such as a table's description.
-            held = {k: v for k, v in held.items() if k not in NESTED or isinstance(v, Mapping)}
+        # An attribute of this name may be anything, such as a table's description.
+        held = {k: v for k, v in held.items() if k not in NESTED or isinstance(v, Mapping)}
     return held if _has_text(held) or any(name in held for name in NESTED) else None
 
 
@@ -358,14 +356,6 @@ def _has_text(fields: Mapping[str, Any]) -> bool:
 def _flat(hit: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], str]:
     """The fields of a hit's document, what holds its score, and the `store` that its form tells."""
     scores: Mapping[str, Any] = hit
-    weaviate = hit.get("uuid") is not None and "properties" in hit
-    beside = hit.get("metadata") if weaviate else hit.get("_additional")
-    if beside is not None:
-        if not isinstance(beside, Mapping):
-            beside = {name: getattr(beside, name, None) for name in SCORES}
-        scores = beside
-        hit = {**hit, "id": hit.get("uuid") or beside.get("id")}
-        hit = {k: v for k, v in hit.items() if k not in ("_additional", "uuid")}
     if "page_content" in hit:
         names: tuple[str, ...] = ("metadata",)
     elif "content" in hit and "text" not in hit and "meta" in hit:
@@ -410,26 +400,10 @@ def _to_chunk(raw: dict[str, Any], place: int, *, foreign: bool) -> tuple[Chunk,
 
 
 def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
-    """The chunk in whole characters and plain values, as a mapping would give it. Raises
-    InputError."""
-    wrong = [name for name in TEXTS if not isinstance(getattr(chunk, name), str)]
-    page = None if chunk.page is None else whole_number(chunk.page)
-    if chunk.page is not None and page is None:
-        wrong.append("page")
-    if not all(isinstance(ref, str) for ref in chunk.refs):
-        wrong.append("refs")
-    rule: object = chunk.rule
-    if rule is not None and not isinstance(rule, str):
-        wrong.append("rule")
-    if wrong:
-        raise InputError(
-            f"Document {place} is a Chunk whose {wrong[0]} is {getattr(chunk, wrong[0])!r}.",
-            remedy="Pass a whole number." if wrong[0] == "page" else "Pass text.",
-        )
+    """The chunk in whole characters and plain values, as a mapping would give it."""
     refs, metadata = tuple(map(whole, chunk.refs)), chunk.metadata
     values: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
     values |= {
-        "page": page,
         "refs": chunk.refs if refs == chunk.refs else refs,
         "department": chunk.department and whole(chunk.department),
         "rule": chunk.rule and whole(chunk.rule),

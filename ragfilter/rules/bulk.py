@@ -26,13 +26,14 @@ from ragfilter.rules.rule import InvalidRule, Rule, parse, read_rule
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A change to apply to every rule: `edit` changes a rule, otherwise every chunk gets `rule`.
-    With `onto_none`, a chunk without a rule gets what `edit` makes of an empty one."""
+    """A change to apply to every rule: `edit` makes another of it, None to remove it. Unless it
+    takes `any_rule`, it cannot act on one that is invalid. With `onto_none`, a chunk without a rule
+    gets what `edit` makes of an empty one."""
 
     label: str
-    rule: Rule | None = None
-    edit: Callable[[Rule], Rule] | None = None
+    edit: Callable[[Rule], Rule | None]
     onto_none: bool = False
+    any_rule: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,13 @@ class BulkPlan:
 
 def set_rule(text: str) -> RuleChange:
     """Give every chunk this rule. Raises RuleError."""
-    return RuleChange("set the rule", rule=parse(text))
+    rule = parse(text)
+    return RuleChange("set the rule", lambda _: rule, onto_none=True, any_rule=True)
 
 
 def remove() -> RuleChange:
     """Remove the rule of every chunk."""
-    return RuleChange("remove the rule")
+    return RuleChange("remove the rule", lambda _: None, any_rule=True)
 
 
 def add_group(terms: Sequence[str]) -> RuleChange:
@@ -64,7 +66,7 @@ def add_group(terms: Sequence[str]) -> RuleChange:
             return rule
         return rule.with_parts(contain_one_of=(*rule.contain_one_of, group))
 
-    return RuleChange(f"add the group {', '.join(group)}", edit=edit, onto_none=True)
+    return RuleChange(f"add the group {', '.join(group)}", edit, onto_none=True)
 
 
 def add_spellings(term: str, terms: Sequence[str]) -> RuleChange:
@@ -80,7 +82,7 @@ def add_spellings(term: str, terms: Sequence[str]) -> RuleChange:
             groups.append((*group, *new) if has_anchor else group)
         return rule.with_parts(contain_one_of=tuple(groups))
 
-    return RuleChange(f"add {', '.join(more)} where {anchor} stands", edit=edit)
+    return RuleChange(f"add {', '.join(more)} where {anchor} stands", edit)
 
 
 def replace_term(old: str, new: str) -> RuleChange:
@@ -94,7 +96,7 @@ def replace_term(old: str, new: str) -> RuleChange:
                 rule = rule.replaced(place, [now])
         return rule
 
-    return RuleChange(f"write {now} for {was}", edit=edit)
+    return RuleChange(f"write {now} for {was}", edit)
 
 
 def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
@@ -104,14 +106,15 @@ def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
     unchanged: list[str] = []
     refused: dict[str, str] = {}
     for chunk in chunks:
-        stored, rule = read_rule(chunk.rule), change.rule
-        if change.edit is not None and isinstance(stored, InvalidRule):
+        stored = read_rule(chunk.rule)
+        rule = None
+        if isinstance(stored, InvalidRule) and not change.any_rule:
             refused[chunk.id] = str(stored.error)
             continue
-        if change.edit is not None and (isinstance(stored, Rule) or change.onto_none):
-            base = stored if isinstance(stored, Rule) else Rule()
+        if stored is not None or change.onto_none:
             try:
-                rule = parse(change.edit(base).text)
+                made = change.edit(stored if isinstance(stored, Rule) else Rule())
+                rule = made and parse(made.text)
             except RuleError as error:
                 refused[chunk.id] = str(error)
                 continue

@@ -7,17 +7,15 @@ if every rule had reached the store, and otherwise rolls back those that had.
 
 If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
 per chunk, and the owner of this entry compares the stored rule with the expected one before
-writing. This holds between threads, and between processes that share a journal. A large change
-takes minutes; the times of its edits are renewed meanwhile, so that other processes leave it alone.
+writing. This holds between threads, and between processes that share a journal.
 Where rules and journal are in one database, a change is one transaction (`store.transaction`).
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Container, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
@@ -30,9 +28,8 @@ from ragfilter.rules.rule import stored_form
 log = logging.getLogger(__name__)
 
 # A pending edit this old belongs to no running call, because every store call has a shorter
-# deadline, and the times of edits under way are renewed.
-STALE_S = 120.0
-RENEW_S = STALE_S / 4
+# deadline, and a change of very many rules takes minutes.
+STALE_S = 600.0
 SHOWN = 3
 NOTHING_SAVED = "Nothing was saved."
 UNDECIDED = "The whole change is finished or rolled back at the next start."
@@ -181,22 +178,22 @@ def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
 def _write(
     store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
-    """Write the `entries` that change something, all or none."""
-    together = getattr(store, "transaction", None)
-    if together is not None:
-        return _write_together(together, store, journal, entries, who=who, kind=kind)
+    """Write the `entries` that change something, all or none: in one transaction where rules and
+    journal are in one database."""
+    transaction = getattr(store, "transaction", None)
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()
     try:
-        chunk_id = entries[0].chunk_id if len(entries) == 1 else None
-        recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-        _check(store, entries)
-        entries = [entry for entry in entries if entry.before != entry.after]
-        if not entries:
-            return ()
-        batch = uuid4().hex if len(entries) > 1 else None
-        begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
-        with _renewed(journal, begun[0]):
+        if transaction is None:
+            chunk_id = entries[0].chunk_id if len(entries) == 1 else None
+            recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
+        with nullcontext() if transaction is None else transaction():
+            _check(store, entries)
+            entries = [entry for entry in entries if entry.before != entry.after]
+            if not entries:
+                return ()
+            batch = uuid4().hex if len(entries) > 1 else None
+            begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
             try:
                 # Check again, now that nobody else can write.
                 _check(store, entries)
@@ -205,14 +202,14 @@ def _write(
                 journal.roll_back(begun[0])
                 raise
             except StoreError as error:
-                settled = _settle(store, journal, begun[0])
+                settled = () if transaction else _settle(store, journal, begun[0])
                 if not settled or settled[0].state != "done":
                     raise
                 log.warning("the store reported a failure but holds the edit: %s", error)
                 return settled
             finished = journal.finish(begun[0])
     except StoreError as error:
-        undecided = begun and not settled
+        undecided = begun and not settled and transaction is None
         journal.let_go.update(edit.id for edit in (begun if undecided else ()))
         outcome = UNDECIDED if undecided else NOTHING_SAVED
         raise type(error)(
@@ -225,55 +222,6 @@ def _write(
             remedy="Look at the rules as they are now and repeat your change.",
         )
     return finished
-
-
-def _write_together(
-    transaction: Callable[[], AbstractContextManager[None]],
-    store: RuleStore,
-    journal: Journal,
-    entries: Sequence[Entry],
-    *,
-    who: str,
-    kind: Kind,
-) -> tuple[Edit, ...]:
-    """The same where rules and journal are in one database: in one transaction."""
-    try:
-        with transaction():
-            _check(store, entries)
-            entries = [entry for entry in entries if entry.before != entry.after]
-            if not entries:
-                return ()
-            batch = uuid4().hex if len(entries) > 1 else None
-            begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
-            # Check again: who edits the same chunk now waits for the entry.
-            _check(store, entries)
-            store.set_rules({entry.chunk_id: entry.after for entry in entries})
-            return journal.finish(begun[0])
-    except StoreError as error:
-        raise type(error)(
-            f"{error.message} {NOTHING_SAVED}", remedy=error.remedy, action=error.action
-        ) from error
-
-
-@contextmanager
-def _renewed(journal: Journal, edit: Edit) -> Iterator[None]:
-    """Renew the times of an edit and those made together with it until the block ends."""
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(RENEW_S):
-            try:
-                journal.touch(edit)
-            except StoreError as error:
-                log.warning("the time of a change under way was not renewed: %s", error)
-
-    thread = threading.Thread(target=renew, name="ragfilter-edit", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _edits_in(

@@ -165,12 +165,6 @@ class Journal(database.Book):
             connection.execute(_pending(edit).values(state="done"))
         return self.step(edit.id)
 
-    def touch(self, edit: Edit) -> None:
-        """Give this edit and those made together with it the current time while they are pending,
-        so that nobody takes them for a stopped process's edits."""
-        with self._writing() as connection:
-            connection.execute(_pending(edit).values(at=datetime.now(UTC)))
-
     def roll_back(self, edit: Edit) -> tuple[Edit, ...]:
         """Mark this edit and those made together with it as rolled back, as far as they are
         pending. Returns them."""

@@ -34,13 +34,13 @@ from ragfilter.rules.values import (
     mask,
     numbers,
     parts,
-    singular_of,
     spellings,
     stands_alone,
     tokens,
     values,
 )
 from ragfilter.text.normalise import UNSPACED, normalise, script
+from ragfilter.text.words import singular_of
 
 MAX_ROUNDS = 50
 SHORT = 3

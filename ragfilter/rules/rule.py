@@ -42,6 +42,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RuleError
 from ragfilter.text.normalise import has_halves, joined, normalise, whole
+from ragfilter.text.words import FUNCTION_WORDS
 
 Match = Literal["word", "substring"]
 
@@ -57,11 +58,6 @@ FORM = {
 
 _GROUPS = '[["term", "other spelling"]]'
 _TEMPLATE_TERMS = 8
-_FILLERS = frozenset((
-    "and", "are", "before", "between", "for", "from", "into", "not", "off", "one", "over", "per",
-    "table", "tables", "than", "that", "the", "their", "these", "this", "through", "type", "under",
-    "upon", "used", "using", "what", "when", "where", "which", "with", "within", "without", "your",
-))  # fmt: skip
 
 
 def _visible(term: str) -> str:
@@ -271,7 +267,7 @@ def template(title: str) -> str:
     """A valid rule to start from, as indented JSON text, for a chunk without one: it asks for any
     distinctive word of the title, with the other parts empty."""
     words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
-    group = [word for word in words if word not in _FILLERS][:_TEMPLATE_TERMS]
+    group = [word for word in words if word not in FUNCTION_WORDS][:_TEMPLATE_TERMS]
     group = group or ["term", "other spelling"]
     return (
         '{\n  "contain_one_of": [\n'

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from ragfilter.text.normalise import normalise
+from ragfilter.text.words import plural_of, singular_of
 
 MAX_QUERY = 2000
 """Characters of the query that are read; a comparison is at its beginning."""
@@ -596,17 +597,7 @@ def _forms(word: str) -> frozenset[str]:
     or holds a digit has none: "C" is not CS, and "iPhone 5" not 5s."""
     if len(word) < 3 or not word.isalpha():
         return frozenset((word,))
-    forms = {word, f"{word}s", f"{word}es"}
-    for plural, singular in (
-        ("ies", "y"),
-        ("ves", "f"),
-        ("ves", "fe"),
-        ("men", "man"),
-        ("es", ""),
-        ("s", ""),
-    ):
-        if word.endswith(plural) and len(word) > len(plural) + 1 and not word.endswith("ss"):
-            forms.add(word.removesuffix(plural) + singular)
-        if singular and word.endswith(singular):
-            forms.add(word.removesuffix(singular) + plural)
+    forms = {word, f"{word}s", f"{word}es", singular_of(word), plural_of(word)}
+    if len(word) > 3 and not word.endswith("ss"):
+        forms |= {word.removesuffix("es"), word.removesuffix("s")}
     return frozenset(forms)

@@ -1,4 +1,5 @@
-"""Words that a question and a passage share: how much they weigh, and which values both state.
+"""Words that a question and a passage share: how much they weigh, which values both state, and
+singular and plural.
 
 Source of the overlap: BM25, Robertson and Zaragoza, "The probabilistic relevance framework", 2009,
 with its usual constants, divided by the maximum that the question's words can reach.
@@ -164,3 +165,38 @@ def _values(text: str) -> frozenset[Value]:
 def _singular(word: str) -> str:
     plural = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
     return word[:-1] if plural else word
+
+
+_F = (
+    "calf", "dwarf", "elf", "half", "knife", "leaf", "loaf",
+    "scarf", "self", "shelf", "thief", "wharf", "wife", "wolf",
+)  # fmt: skip
+_VES = {name.removesuffix("e").removesuffix("f") + "ves": name for name in _F}
+_PLURALS = {
+    **_VES, "taxes": "tax", "axes": "axe", "men": "man",
+    "sses": "ss", "xes": "x", "ches": "ch", "shes": "sh",
+}  # fmt: skip
+_REGULAR = ("human", "german", "roman", "shaman", "talisman")
+_NO_PLURAL = ("ss", "us", "is", "specimen", "regimen", "abdomen")
+
+
+def singular_of(name: str) -> str:
+    """The regular singular of a name; a name that is not a plural is returned unchanged."""
+    if name.endswith(_NO_PLURAL) or len(name) < 3:
+        return name
+    for plural, single in _PLURALS.items():
+        if name.endswith(plural):
+            return name.removesuffix(plural) + single
+    if name.endswith("ies") and len(name) > 4:
+        return name.removesuffix("ies") + "y"
+    return name.removesuffix("s")
+
+
+def plural_of(name: str) -> str:
+    """The regular plural of a name."""
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    for plural, single in _PLURALS.items():
+        if name.endswith(single) and not name.endswith(_REGULAR):
+            return name.removesuffix(single) + plural
+    return f"{name}es" if name.endswith("s") else f"{name}s"

@@ -8,15 +8,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
-from ragfilter.rules import edits
 from ragfilter.rules.edits import recover, save, save_all, turn
 from ragfilter.rules.journal import Edit, Journal
 
@@ -369,22 +366,6 @@ def test_a_step_that_was_killed_is_whole_or_not_at_all(
     assert store.held == (AFTER if whole else BEFORE)
     assert journal.unfinished() == ()
     assert journal.edited_rules("rules") == ({"x": C, "y": C} if whole else {})
-
-
-def test_a_step_renews_its_time_while_it_writes(
-    store: FakeStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(edits, "RENEW_S", 0.01)
-
-    def wait() -> None:
-        began, until = journal.unfinished()[0].at, monotonic() + PATIENT_S
-        while all(edit.at == began for edit in journal.unfinished()):
-            assert monotonic() < until
-            sleep(0.01)
-
-    store.after_each = wait
-    change_two(store, journal)
-    assert store.held == AFTER
 
 
 def test_a_step_that_others_took_back_is_not_called_saved(

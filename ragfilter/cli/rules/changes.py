@@ -3,15 +3,16 @@ the `history` of these, and `export`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragfilter.cli import output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import MAX_NUMBER, Filtering, Json, Place, Viewing, text_option
-from ragfilter.cli.output import emit, show, table, warn, write
+from ragfilter.cli.options import MAX_NUMBER, Filtering, Place, Viewing, text_option
+from ragfilter.cli.output import emit, plain, show, table, warn, write
 from ragfilter.cli.rules.select import (
     FOUND,
     OneChunk,
@@ -26,7 +27,8 @@ from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
 from ragfilter.rules import rule_files
 from ragfilter.rules.bulk import RuleChange
-from ragfilter.rules.rule_files import FileChange, ImportPlan
+from ragfilter.rules.overview import brief
+from ragfilter.rules.rule_files import ImportPlan
 from ragfilter.text.normalise import in_one_line
 from ragfilter.text.numbers import counted
 
@@ -44,11 +46,10 @@ EditId = Annotated[
         "--edit", min=1, max=MAX_NUMBER, help="An edit, with all that was changed in its step."
     ),
 ]
-RULE_CHARS = 60
 MAX_LISTED = 5
 
 
-@command(rules)
+@command(rules, json=True)
 def bulk(
     place: Place,
     filtering: Filtering,
@@ -68,7 +69,6 @@ def bulk(
         tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
     ] = None,
     remove: Annotated[bool, "Remove the rules."] = False,
-    as_json: Json = False,
 ) -> int:
     """Change all rules of a selection in one step, or none if one of them cannot be written.
 
@@ -83,14 +83,8 @@ def bulk(
         plan = changes.plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
     document = place.head(selected.incomplete) | {
-        "dry_run": saving.dry_run,
-        "saved": saved.done,
-        "changes": [
-            {"id": i, "before": plan.before[i], "after": rule} for i, rule in plan.after.items()
-        ],
-        "unchanged": plan.unchanged,
-        "refused": [{"id": i, "error": why} for i, why in plan.refused.items()],
-    }
+        "dry_run": saving.dry_run, "saved": saved.done, **plain(plan),
+    }  # fmt: skip
     text = "" if saved.done else change_text(plan.before, plan.after)
     text += "".join(f"refused: {i}: {why}\n" for i, why in plan.refused.items())
     text += (
@@ -98,7 +92,7 @@ def bulk(
         f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
         f"{len(plan.refused)} refused\n"
     )
-    show(document | saved.document, text + saved.text, as_json=as_json)
+    show(document | saved.document, text + saved.text)
     return 0 if saved.wanted and not plan.refused else FOUND
 
 
@@ -159,14 +153,13 @@ def export(
             bench.journal.mark_exported(place.collection, last_edit)
 
 
-@command(rules, name="import")
+@command(rules, name="import", json=True)
 def import_(
     file: Annotated[Path, "JSONL or CSV with id and query_must, or drafts."],
     place: Place,
     filtering: Filtering,
     saving: Saving,
     with_doubts: Annotated[bool, "Also save drafts with remarks."] = False,
-    as_json: Json = False,
 ) -> int:
     """Save the rules of a file as one step.
 
@@ -183,28 +176,24 @@ def import_(
         warn(incomplete)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
-    document: dict[str, Any] = place.head(incomplete) | {
-        "dry_run": saving.dry_run,
-        "saved" if saved.done else "would_save": [*map(_change_document, plan.changes)],
-        "held_back": [*map(_change_document, plan.held)],
-        "unchanged": plan.unchanged,
-        "skipped": plan.skipped,
-        "refused": plan.refusals,
-    }
+    document = place.head(incomplete) | {
+        "dry_run": saving.dry_run, "saved": saved.done, **plain(plan),
+    }  # fmt: skip
     text = _import_text(place.collection, plan, saved=saved.done) + saved.text
-    show(document | saved.document, text, as_json=as_json)
+    show(document | saved.document, text)
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
-
-
-def _change_document(change: FileChange) -> dict[str, Any]:
-    return asdict(change) | {"kind": change.kind}
 
 
 def _import_text(collection: str, plan: ImportPlan, *, saved: bool) -> str:
     shown = () if saved else plan.changes
     lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in shown]
-    lines += [_doubts("with doubts", change) for change in plan.changes if change.doubts]
-    lines += [_doubts("held back", change) for change in plan.held]
+    doubted = {"with doubts": plan.changes, "held back": plan.held}
+    lines += [
+        f"{what}: line {each.line} ({each.chunk_id}): {'; '.join(each.doubts)}"
+        for what, changes in doubted.items()
+        for each in changes
+        if each.doubts
+    ]
     lines += [refusal.message for refusal in plan.refusals]
     verb = "saved" if saved else "would be saved"
     lines.append(
@@ -217,12 +206,7 @@ def _import_text(collection: str, plan: ImportPlan, *, saved: bool) -> str:
     return "\n".join(map(in_one_line, lines)) + "\n"
 
 
-def _doubts(what: str, change: FileChange) -> str:
-    doubts = " ".join("; ".join(change.doubts).split())
-    return f"{what}: line {change.line} ({change.chunk_id}): {doubts}"
-
-
-@command(rules)
+@command(rules, json=True)
 def history(
     place: Place,
     chunk: OneChunk = None,
@@ -230,7 +214,6 @@ def history(
     limit: Annotated[
         int, typer.Option(min=1, max=MAX_NUMBER, help="Maximum number of edits.")
     ] = 20,
-    as_json: Json = False,
 ) -> None:
     """List the edits of rules, newest first.
 
@@ -247,9 +230,9 @@ def history(
             edits = _together(journal, place.collection, edit)
             before, after = ({e.chunk_id: getattr(e, side) for e in edits}
                              for side in ("before", "after"))  # fmt: skip
-            show(edits, change_text(before, after), as_json=as_json)
+            show(edits, change_text(before, after))
             return
-        if as_json:
+        if output.as_json:
             emit(journal.history(place.collection, chunk, limit=limit))
             return
         if chunk is None:
@@ -272,31 +255,25 @@ class Turning:
     edit: EditId = None
 
 
-@command(rules)
-def undo(
-    place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json = False
-) -> int:
+@command(rules, json=True)
+def undo(place: Place, filtering: Filtering, saving: Saving, turning: Turning) -> int:
     """Undo the last change of the collection, the last edit of one chunk, or any edit.
 
     Exits with 1 if nothing was undone because labelled queries would lose recall.
     """
-    return _turn("undo", place, filtering, saving, turning, as_json)
+    return _turn("undo", place, filtering, saving, turning)
 
 
-@command(rules)
-def redo(
-    place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json = False
-) -> int:
+@command(rules, json=True)
+def redo(place: Place, filtering: Filtering, saving: Saving, turning: Turning) -> int:
     """Redo the change that was undone last, the last of one chunk, or any that was undone.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """
-    return _turn("redo", place, filtering, saving, turning, as_json)
+    return _turn("redo", place, filtering, saving, turning)
 
 
-def _turn(
-    kind: Turn, place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json
-) -> int:
+def _turn(kind: Turn, place: Place, filtering: Filtering, saving: Saving, turning: Turning) -> int:
     from ragfilter.rules import edits
 
     chunk, edit = turning.chunk, turning.edit
@@ -319,7 +296,7 @@ def _turn(
         lines = [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
     more = len(lines) - MAX_LISTED
     lines[MAX_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
-    show(document | saved.document, "".join([*lines, saved.text]), as_json=as_json)
+    show(document | saved.document, "".join([*lines, saved.text]))
     return 0 if saved.wanted else FOUND
 
 
@@ -343,10 +320,5 @@ def _row(step: Step) -> tuple[object, ...]:
         edit.kind,
         edit.state if step.done in (0, step.size) else f"{step.done} of {step.size} done",
         edit.chunk_id if alone else counted(step.size, "chunk"),
-        f"{_short(edit.before)} -> {_short(edit.after)}" if alone else "one step",
+        f"{brief(edit.before)} -> {brief(edit.after)}" if alone else "one step",
     )
-
-
-def _short(rule: str | None) -> str:
-    text = rule or "none"
-    return text if len(text) <= RULE_CHARS else f"{text[: RULE_CHARS - 1]}…"

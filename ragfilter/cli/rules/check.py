@@ -16,7 +16,6 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     MAX_NUMBER,
     Filtering,
-    Json,
     Place,
     QueryOptions,
     Viewing,
@@ -63,7 +62,7 @@ from ragfilter.text.numbers import counted, signed
 from ragfilter.text.titles import telling_titles
 
 
-@command(rules)
+@command(rules, json=True)
 def check(
     place: Place,
     filtering: Filtering,
@@ -83,7 +82,6 @@ def check(
         Path | None, typer.Option("--rules", help="Check the rules of an exported file.")
     ] = None,
     strict: Annotated[bool, "Exit with 1 if warnings remain, too."] = False,
-    as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
     from ragfilter.evaluate.effect import suggest
@@ -105,7 +103,7 @@ def check(
         findings = _of_kinds(analyse(chunks), kinds)
         count = len(rules_of(chunks.values()))
         document = _document(str(rules_file), count, findings) | {"refused": refused}
-        show(document, _text(str(rules_file), count, findings, refused), as_json=as_json)
+        show(document, _text(str(rules_file), count, findings, refused))
         return FOUND if refused or any(f.severity in grave for f in findings) else 0
 
     user = filtering.viewer
@@ -139,12 +137,11 @@ def check(
     document["incomplete"] = selected.incomplete
     text = _text(place.collection, len(ruled), findings)
     if apply:
-        changes = [{"id": i, "before": stored[i], "after": rule} for i, rule in fixed.items()]
-        document |= {"fixed": changes, "saved": saved.done} | saved.document
+        document |= {"fixed": fixed, "saved": saved.done} | saved.document
         text += change_text(stored, fixed) if saving.dry_run else ""
         verb = "fixed" if saved.done else "would be fixed"
         text += f"{counted(len(fixed), 'rule')} {verb}\n{saved.text}"
-    show(document, text, as_json=as_json)
+    show(document, text)
     return FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
 
 
@@ -177,7 +174,7 @@ def _text(
     return "\n".join(lines) + "\n"
 
 
-@command(rules, name="test")
+@command(rules, name="test", json=True)
 def run_expectations(
     file: Annotated[Path, "JSONL with question, stay and go (chunk ids)."],
     place: Place,
@@ -185,7 +182,6 @@ def run_expectations(
     rules_file: Annotated[
         Path | None, typer.Option("--rules", help="Test the rules of an exported file.")
     ] = None,
-    as_json: Json = False,
 ) -> int:
     """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
     expectations = read_expectations(file)
@@ -216,7 +212,7 @@ def run_expectations(
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
     outcome = check_rules(expectations, known)
     document = asdict(outcome) | {"incomplete": incomplete}
-    show(document, _outcome_text(outcome), as_json=as_json)
+    show(document, _outcome_text(outcome))
     return FOUND if outcome.broken else 0
 
 
@@ -238,7 +234,7 @@ FIGURES = (
 )  # fmt: skip
 
 
-@command(rules, name="list")
+@command(rules, name="list", json=True)
 def list_(
     place: Place,
     viewing: Viewing,
@@ -246,7 +242,6 @@ def list_(
     limit: Annotated[
         int | None, typer.Option(min=1, max=MAX_NUMBER, help="List only the first N.")
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """List chunks with their rules, most urgent first."""
     user = viewing.viewer
@@ -275,10 +270,10 @@ def list_(
     counts = f"{place.collection}: {len(rows):,} of {counted_chunks(visible)}{first}\n"
     head = place.head(incomplete) | {"chunks": visible, "found": len(rows)}
     text = (table(("state", "id", "title", "rule"), body) if body else "") + counts
-    show(head | {"rows": documents}, text, as_json=as_json)
+    show(head | {"rows": documents}, text)
 
 
-@command(rules)
+@command(rules, json=True)
 def matrix(
     place: Place,
     filtering: Filtering,
@@ -287,7 +282,6 @@ def matrix(
         str | None,
         text_argument(metavar="CHUNK", help="Show only this chunk's rule, by group and term."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Show the effect of every rule over many questions, most harmful rule first.
 
@@ -310,17 +304,15 @@ def matrix(
         )  # fmt: skip
     questions = pools, labels.qrels, catalogue.values(), settings, user
     if rule is None:
-        result = rule_matrix.build_matrix(*questions)
-        document: Any = rule_matrix.document(result)
+        document: object = (result := rule_matrix.build_matrix(*questions))
         names = [_named(row.chunk_ids) for row in result.rules]
         text = _rows_text(result.rules, "chunks", names) + _matrix_text(result)
     else:
-        rows = rule_matrix.build_parts(rule, *questions)
-        document = [rule_matrix.row_document(row) for row in rows]
+        document = rows = rule_matrix.build_parts(rule, *questions)
         names = [f"{r.place} {shorten(parse(r.rule).written(r.place))}" for r in rows]
         text = _rows_text(rows, "part", names)
     name = "labelled" if labels.qrels else "history"
-    show(head | {name: document}, f"{name}\n{text}", as_json=as_json)
+    show(head | {name: document}, f"{name}\n{text}")
 
 
 def _rule_of(chunk_id: str, catalogue: Mapping[str, Chunk], user: User) -> str:

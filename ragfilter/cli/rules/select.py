@@ -31,7 +31,7 @@ from ragfilter.cli.options import (
 from ragfilter.cli.output import progress, tell, warn
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure
-from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
+from ragfilter.evaluate.effect import Effect, LabelledQuestions, make_labelled
 from ragfilter.model import Chunk, User
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
 from ragfilter.text.numbers import counted
@@ -263,7 +263,7 @@ def change_text(before: Rules, after: Rules) -> str:
 
 def effect_document(effect: Effect | None) -> dict[str, Any]:
     """The key `effect`, if one was measured."""
-    return {} if effect is None else {"effect": document(effect)}
+    return {} if effect is None else {"effect": effect}
 
 
 def effect_text(effect: Effect | None) -> str:

@@ -23,7 +23,7 @@ import typer
 from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, QueryOptions
+from ragfilter.cli.options import Filtering, Place, QueryOptions
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import (
     Selection,
@@ -37,7 +37,7 @@ from ragfilter.cli.rules.select import (
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
 from ragfilter.evaluate.effect import Evidence, LabelledQuestions
-from ragfilter.evaluate.rule_matrix import RuleRow, row_document
+from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
 from ragfilter.rules.drafting import Draft
@@ -50,7 +50,7 @@ SAMPLE = 40
 """Number of chunks from which the cost is estimated."""
 
 
-@command(rules)
+@command(rules, json=True)
 def suggest(
     place: Place,
     viewing: Filtering,
@@ -62,7 +62,6 @@ def suggest(
         int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
     ] = None,
     out: Annotated[Path | None, "Output file (JSONL); --llm appends to it."] = None,
-    as_json: Json = False,
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection.
 
@@ -87,9 +86,9 @@ def suggest(
         waiting = [chunk for chunk in selected.chunks if chunk.id not in done]
         known = gather_labelled(queries, bench, place, viewing) if waiting else None
         if families:
-            _propose(place, bench, selected, known, out, as_json=as_json)
+            _propose(place, bench, selected, known, out)
     if not families:
-        _draft(place, bench, selected, waiting, known, out, lines, as_json=as_json)
+        _draft(place, bench, selected, waiting, known, out, lines)
 
 
 def _check_llm(bench: Workbench) -> None:
@@ -109,8 +108,6 @@ def _draft(
     known: LabelledQuestions | None,
     out: Path | None,
     lines: list[str],
-    *,
-    as_json: bool,
 ) -> None:
     """Print the LLM's drafts for the `waiting` chunks one after the other, or write them to `out`
     after the `lines` that it has."""
@@ -132,7 +129,7 @@ def _draft(
 
     def report() -> None:
         totals = drafting.total(drafts, perf_counter() - started, prices)
-        if as_json:
+        if output.as_json:
             document = place.head(selected.incomplete)
             document |= {"selected": len(selected.chunks), "before": before}
             output.emit(document | totals_document(totals) | {"drafts": records})
@@ -158,14 +155,14 @@ def _draft(
             records.append(record(draft, chunk, place.collection, row))
             text = _draft_text(draft, chunk, f"{len(drafts)}/{len(waiting)}", row)
             if out:
-                lines.append(json.dumps(records[-1], ensure_ascii=False))
+                lines.append(_line(records[-1]))
                 try:
                     _write_lines(out, lines)
                 except InputError:
                     # The document of --json contains it; otherwise it would be lost.
-                    output.emit("" if as_json else text)
+                    output.emit("" if output.as_json else text)
                     raise
-            if not as_json and (not out or draft.rule is None):
+            if not output.as_json and (not out or draft.rule is None):
                 output.emit(text)
             show(len(drafts), len(waiting))
 
@@ -194,8 +191,6 @@ def _propose(
     selected: Selection,
     known: LabelledQuestions | None,
     out: Path | None,
-    *,
-    as_json: bool,
 ) -> None:
     """Print the proposals for families, or write them to `out`. Raises InputError."""
     from ragfilter.stores.labels import ASKED
@@ -210,7 +205,7 @@ def _propose(
         records.append({
             "id": each.chunk.id, "title": each.chunk.title, "query_must": json.loads(each.rule),
             "family": each.family, "names": list(each.names), "value": each.value,
-            "matrix": row and row_document(row),
+            "matrix": row,
             "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, evidence)],
         })  # fmt: skip
     families = []
@@ -229,12 +224,12 @@ def _propose(
         f"with doubts: {doubtful}"
     )
     if out is not None:
-        _write_lines(out, (json.dumps(each, ensure_ascii=False) for each in records))
+        _write_lines(out, map(_line, records))
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
     document = place.head(selected.incomplete) | {"families": families, "proposals": records}
     document |= effect_document(evidence.effect)
     text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
-    output.show(document, text, as_json=as_json)
+    output.show(document, text)
 
 
 def _row_text(row: RuleRow) -> str:
@@ -252,6 +247,10 @@ def _row_text(row: RuleRow) -> str:
     return ", ".join(figures)
 
 
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, default=output.plain)
+
+
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     write_text(path, "".join(f"{line}\n" for line in lines), remedy=OTHER_OUT)
 
@@ -259,7 +258,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
     """One line of the output file; `ragfilter rules import` reads it."""
     head = {"collection": collection, "id": chunk.id, "title": chunk.title}
-    return head | dict(drafting.fields(draft)) | {"matrix": row and row_document(row)}
+    return head | dict(drafting.fields(draft)) | {"matrix": row}
 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
