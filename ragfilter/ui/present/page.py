@@ -48,9 +48,7 @@ def _head(view: View) -> None:
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
-                view_as.choose_user(
-                    "presented-to", view_as.offered_users(view_as.groups(view.resources))
-                )
+                view_as.choose_user("presented-to")
         share.draw_report(view, "present-report")
         question_box.draw_present_button()
 

@@ -229,8 +229,8 @@ class Session:
     notices: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
-    groups: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """The levels and departments of collections, with their versions."""
+    departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
