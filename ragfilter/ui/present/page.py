@@ -12,9 +12,9 @@ from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answers, problems, question_box, share, summary, view_as
-from ragfilter.ui.kit.progress import unless
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, views
+from ragfilter.ui.session.jobs import unless
 from ragfilter.ui.session.views import View, Visit
 
 

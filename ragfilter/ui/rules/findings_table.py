@@ -14,13 +14,13 @@ from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.kit import grid, progress
+from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 
@@ -89,7 +89,7 @@ def _families(work: Desk) -> Suggested | None:
         return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
 
     job = resources.jobs.start(user, key, look)
-    return progress.result(job, "findings-looking", "Looking for families")
+    return jobs.result(job, "findings-looking", "Looking for families")
 
 
 def _findings(work: Desk, families: Suggested | None) -> list[Listed]:

@@ -25,7 +25,6 @@ from ragfilter.ui.look import html, theme
 from ragfilter.ui.rules import (
     bulk_change,
     findings_table,
-    import_export,
     matrix_table,
     tester,
     undo_history,
@@ -231,6 +230,6 @@ PARTS = {
     "Bulk": bulk_change.draw,
     "Matrix": matrix_table.draw,
     "Tester": tester.draw,
-    "Files": import_export.draw,
+    "Files": bulk_change.draw_files,
     "History": undo_history.draw,
 }

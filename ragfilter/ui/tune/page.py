@@ -25,10 +25,10 @@ from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import problems, progress
+from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.runs import figures, measuring
 from ragfilter.ui.look import html
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.tune import tuning_map
@@ -179,7 +179,7 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
 def _suggestion(visit: Visit, labels: Labels, wish: Wish, query_set: str) -> bool:
     """Draw the suggestion, if one was requested. Returns whether there is one."""
     job = visit.resources.jobs.find(_key(visit, labels, wish))
-    suggestion: Suggestion | None = progress.result(job, "tuning", "Gathering", stop=STOP)
+    suggestion: Suggestion | None = jobs.result(job, "tuning", "Gathering", stop=STOP)
     if suggestion is not None:
         _draw(suggestion, visit, labels, query_set)
     return suggestion is not None

@@ -27,14 +27,14 @@ from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
-from ragfilter.ui.kit import grid, progress
+from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
 from ragfilter.ui.kit.runs.measuring import open_inspect
 from ragfilter.ui.kit.sidebar import value_text
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, Ink
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.views import Visit
@@ -87,10 +87,10 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
     job: Job[ReplayedMap] | None = resources.jobs.find(key)
     if pressed or (job is None and shelf.get(pools_key) is not None):
         job = start()
-    found = progress.result(job, "mapping", "Gathering", stop=STOP)
+    found = jobs.result(job, "mapping", "Gathering", stop=STOP)
     if found is not None and not found.surface.holds(settings):
         # Its grid was chosen around other values.
-        found = progress.result(start(), "mapping-anew", "Replaying", stop=STOP)
+        found = jobs.result(start(), "mapping-anew", "Replaying", stop=STOP)
     if job is None:
         html.empty(
             "No map yet.",

@@ -19,11 +19,10 @@ from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import MAX_LABELLED, Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 
@@ -68,7 +67,7 @@ def wait(work: Desk) -> None:
     the page ends only the waiting."""
     job = _job(work)
     if job is not None and not job.done:
-        progress.until_done(job, "rules-gathering", "Gathering the questions, once")
+        jobs.until_done(job, "rules-gathering", "Gathering the questions, once")
         st.rerun()
 
 

@@ -16,9 +16,8 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
-from ragfilter.ui.kit import progress
 from ragfilter.ui.look import html
-from ragfilter.ui.session import state, widget
+from ragfilter.ui.session import jobs, state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
 from ragfilter.ui.session.views import Visit, author
 
@@ -209,7 +208,7 @@ def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.jobs.find(_key(run))
-    progress.result(job, "measuring", "Measuring", stop=STOP)
+    jobs.result(job, "measuring", "Measuring", stop=STOP)
     return job is None or not job.failure
 
 
