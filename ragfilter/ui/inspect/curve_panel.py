@@ -57,11 +57,12 @@ def draw(view: View) -> None:
     points = every.folded(session.chunk) if _folds() else every
     name = st.session_state.get(SECOND)
     others = other_scores(result) if name and session.tuning else {}
+    frame = _frame(view, points, line)
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
             points,
             line,
-            _frame(view, points, line),
+            frame,
             tuned=(result, detail) if session.tuning and detail is not None else None,
             second=(name, others[name]) if name in others else None,
             chosen=session.chunk,
@@ -92,7 +93,7 @@ def draw(view: View) -> None:
                    on_moved_change=_moved,
                    on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
                    )  # fmt: skip
-    _draw_fold(every, points, len(view.rows))
+    _draw_fold(every, points, beyond=max(points.x, default=0) > frame.window[1])
 
 
 def _folds() -> bool:
@@ -121,23 +122,22 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
     return framed
 
 
-def _draw_fold(every: Points, shown: Points, count: int) -> None:
-    """Draw what is folded away, with the button that shows it; or the one that folds it."""
+def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
+    """Draw the button that shows what is folded away or `beyond` the last rank; or the one that
+    folds it."""
     folded, help_text = [row for row in every.rows if row not in shown.rows], None
+    label = f"show all {len(every.rows)}" if folded or beyond else ""
     if folded:
         by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
-        help_text = "Dropped: " + " and ".join(
-            f"{numbers.count(n)} by {name}" for name, n in by.items()
-        )
-        label = f"{numbers.count(len(folded))} dropped earlier · show all {count}"
-    elif not _folds() and every.entered:
-        label = "Fold away what was dropped before the cut"
-    else:
-        return
-    st.button(
-        label, key="fold", help=help_text, type="tertiary", on_click=state.put,
-        args=(ALL if folded else CUT, "window"),
-    )  # fmt: skip
+        dropped = (f"{numbers.count(n)} by {name}" for name, n in by.items())
+        help_text = f"Dropped: {' and '.join(dropped)}"
+        label = f"{numbers.count(len(folded))} dropped earlier · {label}"
+    if label or not _folds():
+        st.button(
+            label[:1].upper() + label[1:] or "Show the ranks around the cut", key="fold",
+            help=help_text, type="tertiary", on_click=state.put,
+            args=(ALL if label else CUT, "window"),
+        )  # fmt: skip
 
 
 def controls(view: View) -> None:

@@ -62,6 +62,8 @@ MARK = "●"
 """The sign of a value that differs from the profile's."""
 STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
 UNLEARNED = f"needs {MIN_LABELLED} labelled questions"
+ORDERED = ("quality.min_top_k", "quality.max_top_k")
+"""The first must not exceed the second, so moving one beyond the other moves both."""
 
 
 def key(path: str, view: str = "set") -> str:
@@ -136,7 +138,13 @@ def apply_choice(value: Any, path: str) -> None:
     if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
         state.notice(f"The strategy {LEARNED} {UNLEARNED}: “Suggest settings” on Tune learns it.")
         return
-    state.change({path: value})
+    values = {path: value}
+    if path in ORDERED:
+        low, high = ORDERED
+        other = high if path == low else low
+        there = state.settings().get(other)
+        values[other] = max(value, there) if other == high else min(value, there)
+    state.change(values)
 
 
 def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[str, int]) -> None:
