@@ -34,7 +34,7 @@ from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import Tuning, gathering, tune
-from ragfilter.evaluate.wording import gain_short
+from ragfilter.evaluate.wording import gain
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import STRATEGIES
 from ragfilter.workbench import Workbench, read_deployment
@@ -60,7 +60,7 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
         plain = prefixes_of_pools(pools, labels.qrels, full, None)
         _, fixed = best_fixed_k(plain, folds, tuning.target)
         untuned = sweep(pools, labels.qrels, [full])["f1"][:, 0]
-        of_full.append(gain_short(interval(untuned - fixed["f1"])))
+        of_full.append(gain(interval(untuned - fixed["f1"])))
         print(name, file=sys.stderr)
     rows = {
         "best fixed k": [f"{each.best_fixed_k.f1:.3f}" for each in made.values()],
@@ -72,7 +72,7 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
         "tuned": [f"{each.tuned.means.f1:.3f}" for each in made.values()],
         "best prefix": [f"{each.oracle.f1:.3f}" for each in made.values()],
         "`full` over k": of_full,
-        "tuned over k": [gain_short(each.tuned.gain.of) for each in made.values()],
+        "tuned over k": [gain(each.tuned.gain.of) for each in made.values()],
         "chunks: k, `full`, tuned": [chunks(each) for each in made.values()],
     }
     print(f"|mean F1|{'|'.join(made)}|\n|---|{'---|' * len(made)}")

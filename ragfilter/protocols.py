@@ -247,21 +247,14 @@ class Texts(Protocol):
 
 
 class RuleStore(Protocol):
-    """Reads and replaces the `query_must` text of a chunk. Raises StoreError."""
+    """Reads and replaces the `query_must` texts of chunks. Raises StoreError."""
 
     @property
     def name(self) -> str: ...
 
-    def rule(self, chunk_id: str) -> str | None:
-        """The stored rule text; None if the chunk has none.
-
-        Raises StoreError for an unknown id, and while the text is uncertain because a `set_rules`
-        failed.
-        """
-        ...
-
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        """The rule texts of these chunks; unknown ids are left out. Raises as `rule` does."""
+        """The stored rule texts of these chunks, None for none; unknown ids are left out. Raises
+        StoreError also while a text is uncertain because a `set_rules` failed."""
         ...
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:

@@ -282,7 +282,6 @@ class RuleStoreTests(CollectionTests):
         for rule in (RULE, '{"contain":"ü"}', None):
             edited.set_rules({"c01": rule, FULL.id: rule})
             versions.append(edited.version)
-            assert edited.rule("c01") == rule
             assert edited.rules(["c01", "nobody", "c02"]) == {"c01": rule, "c02": None}
             assert edited.chunks([FULL.id])[FULL.id] == replace(FULL, rule=rule)
             assert (edited.catalogue() or edited.chunks(["c01"]))["c01"].rule == rule
@@ -291,8 +290,6 @@ class RuleStoreTests(CollectionTests):
     def test_a_rule_of_an_unknown_chunk_is_refused(self, edited: EditableCollection) -> None:
         with pytest.raises(StoreError, match="nobody"):
             edited.set_rules({"nobody": RULE})
-        with pytest.raises(StoreError, match="nobody"):
-            edited.rule("nobody")
         assert edited.count() == len(CHUNKS)
 
     def test_of_eight_who_edit_at_once_nobody_loses_an_edit(

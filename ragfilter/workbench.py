@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from ragfilter.answer.stream import Answers, Prices
     from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
-    from ragfilter.models.embedder import SentenceEmbedder
-    from ragfilter.models.openai_embedder import OpenAIEmbedder
+    from ragfilter.models.embedder import OpenAIEmbedder, SentenceEmbedder
     from ragfilter.models.rerankers import RerankEndpoint
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
@@ -414,14 +413,12 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
     """The embedding model of this name: ``openai:NAME``, a sentence-transformers name or path, or
     the bundled one where `model` is empty. Nothing is loaded yet. Raises SettingsError."""
     from ragfilter.models.bundled import BUNDLED, BundledEmbedder
-    from ragfilter.models.embedder import OPENAI, SentenceEmbedder
+    from ragfilter.models.embedder import OPENAI, OpenAIEmbedder, SentenceEmbedder
 
     if model in ("", BUNDLED, f"sentence-transformers/{BUNDLED}"):
         return BundledEmbedder()
     if not model.startswith(OPENAI):
         return SentenceEmbedder(model, fetch=deployment.fetch_models)
-    from ragfilter.models.openai_embedder import OpenAIEmbedder
-
     embedder = OpenAIEmbedder(
         model.removeprefix(OPENAI),
         api_key=deployment.openai_api_key.get_secret_value(),

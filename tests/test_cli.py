@@ -68,10 +68,10 @@ def small(cli: Cli, workspace: Path) -> Cli:
 
 COMMANDS = [
     "", "app", "cache", "collections", "collections close", "collections delete",
-    "collections export", "collections open", "collections rename", "cut", "index", "labels",
+    "collections export", "collections open", "cut", "index", "labels",
     "labels export", "labels import", "labels list", "labels mark",
     "labels next", "labels preferences", "labels propose", "labels undo",
-    "mcp", "profiles", "query", "serve", "settings", "token", "tune",
+    "mcp", "query", "serve", "settings", "token", "tune",
     "workspace copy",
 ]  # fmt: skip
 
@@ -86,8 +86,6 @@ def test_help(command: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
     "command",
     [
         "cut 0.1 0.2 0.5",
-        "profiles",
-        "profiles --json",
         "collections --json WS",
         "collections WS",
         "cache WS",

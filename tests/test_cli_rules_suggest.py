@@ -199,7 +199,7 @@ def test_a_file_that_can_no_longer_be_written_loses_nothing(
 @pytest.mark.parametrize(
     ("args", "word"),
     [
-        (["--llm"], "make local-llm"),
+        (["--llm"], "No LLM endpoint is configured"),
         (["--families", "--llm"], "beside --families"),
         (["--families", "--where", "colour=red"], "fields are type, source"),
         (["--families", "--where", "state=draft"], "invalid, warning, none, note"),

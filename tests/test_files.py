@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 from pathlib import Path
 
@@ -29,16 +28,10 @@ def test_text_is_read_in_any_encoding_that_marks_itself(tmp_path: Path, encoding
     assert list(read_lines(path)) == ["Größe", "東京\u2028"]
 
 
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [(gzip.compress(b"q1 0 a 1\n"), "gzip"), (bz2.compress(b""), "bzip2"), (b"PK\x03\x04", "zip")],
-    ids=["gzip", "bzip2", "zip"],
-)
-def test_a_compressed_file_is_called_so(tmp_path: Path, content: bytes, what: str) -> None:
-    path = tmp_path / "qrels.gz"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"qrels.gz is compressed \({what}\). Unpack it first"):
-        read_text(path)
+def test_a_compressed_file_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "qrels.gz").write_bytes(gzip.compress(b"q1 0 a 1\n"))
+    with pytest.raises(InputError, match=r"qrels.gz, line 1: not UTF-8 at byte 2. Unpack it if"):
+        read_text(tmp_path / "qrels.gz")
 
 
 def test_a_link_stays_one_and_a_file_keeps_who_may_read_it(tmp_path: Path) -> None:

@@ -184,7 +184,6 @@ BEYOND_THE_CORE = [
     "ragfilter.library.workspace",
     "ragfilter.models.chat",
     "ragfilter.models.endpoint",
-    "ragfilter.models.openai_embedder",
     "ragfilter.publish",
     "ragfilter.rules.draft_store",
     "ragfilter.rules.edits",

@@ -13,7 +13,7 @@ import pytest
 from ragfilter.answer.extractive import extract, passages
 from ragfilter.basics.threads import Shelf
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.sentences import FILE, Preparation, Sentences, prepare
+from ragfilter.indexing.sentences import FILE, Sentences, prepare, prepare_when_idle
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit
 from ragfilter.ui.session.resources import CachedEmbedder
@@ -47,9 +47,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
 ) -> None:
     sentences = Sentences(bench.workspace)
     index(bench, a=TROLLS, b=CAVES)
-    seen: list[tuple[int, int]] = []
-    prepare(bench, lambda *at: seen.append(at))
-    assert seen == [(4, 4)]
+    assert list(prepare(bench, sentences)) == [(4, 4)]
     assert known(sentences, TROLLS, CAVES) == [2, 2]
 
     asked: list[str] = []
@@ -64,20 +62,22 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
     # What is not in the collection any more goes; what stays is not embedded again.
     index(bench, b=CAVES, c="Rats steal the food of travellers.")
     asked.clear()
-    prepare(bench, lambda *_: None)
+    list(prepare(bench, sentences))
     assert asked == ["Rats steal the food of travellers."]
     assert known(sentences, TROLLS, CAVES) == [0, 2]
     bench.workspace.copy_path("mine").unlink()
-    prepare(bench, lambda *_: None)
+    list(prepare(bench, sentences))
     assert known(sentences, CAVES) == [0]
 
 
 @pytest.mark.model
 def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Workbench) -> None:
     index(bench, a=TROLLS)
-    ahead = Preparation(bench, Sentences(bench.workspace), iter([True, False]).__next__)
-    assert [ahead.step(), ahead.step()] == [False, False]
-    assert Preparation(bench, Sentences(bench.workspace), lambda: False).step()
+    sentences = Sentences(bench.workspace)
+    step = prepare_when_idle(bench, sentences, iter([True, False]).__next__)
+    assert [step(), step()] == [False, False]
+    step = prepare_when_idle(bench, sentences, lambda: False)
+    assert [step(), step()] == [True, False]
 
 
 def test_the_command_embeds_them(copy_demo: Callable[[], Path]) -> None:
@@ -85,6 +85,7 @@ def test_the_command_embeds_them(copy_demo: Callable[[], Path]) -> None:
         assert set(Sentences(bench.workspace).completed()) == {"demo"}
 
 
+@pytest.mark.model
 def test_a_damaged_file_stores_nothing_and_says_so_once(
     bench: Workbench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,4 +94,6 @@ def test_a_damaged_file_stores_nothing_and_says_so_once(
     with caplog.at_level(logging.WARNING):
         sentences.put("mine", "model", ["a"], np.ones((1, 4), np.float32))
         assert sentences.find("model", ["a"]) == {}
+        index(bench, a=TROLLS)
+        assert [len([*prepare(bench, sentences)]) for _ in range(2)] == [1, 0]
     assert caplog.text.count("Delete it to start over") == 1

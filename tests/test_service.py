@@ -37,8 +37,7 @@ from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.app import Serving, make_app
 from ragfilter.service.desk import Work
-from ragfilter.service.gate import MAX_BYTES, Caller, hashed, read_tokens
-from ragfilter.service.problems import Refused
+from ragfilter.service.gate import MAX_BYTES, Caller, Refused, hashed, read_tokens
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
 
@@ -194,6 +193,8 @@ def test_every_error_has_one_shape_and_a_remedy(service: TestClient) -> None:
         large = service.post("/v1/search", content=sent, headers={"content-type": JSON})
         assert large.status_code == 413
     assert service.post("/v1/search", content=b"{", headers={"content-type": JSON}).is_error
+    untyped = service.post("/v1/search", content=b"{}", headers={"content-type": "text/plain"})
+    assert JSON in untyped.json()["remedy"]
 
 
 JSON = "application/json"

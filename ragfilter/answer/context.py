@@ -19,6 +19,7 @@ are the low end. If an endpoint reports its own count, that is used instead.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,16 +44,10 @@ def head(text: str, tokens: int) -> str:
     """
     if estimate(text) <= tokens:
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate(text[:middle]) <= tokens:
-            low = middle
-        else:
-            high = middle - 1
-    cut = text[:low]
+    size = bisect_right(range(len(text)), tokens, key=lambda n: estimate(text[:n])) - 1
+    cut = text[: max(size, 0)]
     space = cut.rfind(" ")
-    return (cut[:space] if space > 0 and not text[low : low + 1].isspace() else cut).rstrip()
+    return (cut[:space] if space > 0 and not text[size].isspace() else cut).rstrip()
 
 
 Span = tuple[int, int]

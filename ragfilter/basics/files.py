@@ -13,8 +13,7 @@ import shutil
 import stat
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -25,11 +24,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ragfilter.errors import InputError, complaint
 from ragfilter.text.normalise import loads
 
-COMPRESSED = {
-    b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"PK\x03\x04": "zip",
-}  # fmt: skip
-"""What compressed files begin with."""
 LONGEST_NAME = 200
 """Maximum bytes of a file's name; most systems allow 255."""
 
@@ -47,21 +41,10 @@ def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]
 def read_text(path: Path, name: str = "") -> str:
     """The text of a file in UTF-8, or in UTF-16 with its byte order mark; line ends as ``\\n``.
 
-    Raises InputError naming it `name`, or else its path: unreadable, compressed, or not UTF-8.
+    Raises InputError naming it `name`, or else its path: unreadable, or not UTF-8.
     """
-    return "".join(_lines(path, name))
-
-
-def read_lines(path: Path, name: str = "") -> Iterator[str]:
-    """The lines of a file without their ends. Raises InputError like `read_text`."""
-    return (line.removesuffix("\n") for line in _lines(path, name))
-
-
-def _lines(path: Path, name: str) -> Iterator[str]:
     try:
-        # In binary, so that the line of a bad byte is known, and only line feeds end a line.
-        with path.open("rb") as file:
-            yield from _decoded(file, name or str(path))
+        return decode(path.read_bytes(), name or str(path))
     except OSError as error:
         raise InputError(
             f"{name or path} cannot be read: {error.strerror or error}.",
@@ -69,30 +52,25 @@ def _lines(path: Path, name: str) -> Iterator[str]:
         ) from None
 
 
+def read_lines(path: Path, name: str = "") -> list[str]:
+    """The lines of a file without their ends. Raises InputError like `read_text`."""
+    text = read_text(path, name)
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def decode(content: bytes, name: str) -> str:
     """The text of a file's content; `name` is the file's in messages. Raises InputError."""
-    return "".join(_decoded(io.BytesIO(content), name))
-
-
-def _decoded(raw: Iterable[bytes], name: str) -> Iterator[str]:
-    lines = iter(raw)
-    first = next(lines, b"")
-    for begins, what in COMPRESSED.items():
-        if first.startswith(begins):
-            raise InputError(f"{name} is compressed ({what}).", remedy="Unpack it first.")
-    lines = chain([first], lines)
-    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = b"".join(lines).decode("utf-16", "replace")
-        lines = (line.encode() for line in io.StringIO(text, newline="\n"))
-    for number, line in enumerate(lines, start=1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{name}, line {number}: not UTF-8 at byte {error.start + 1}.",
-                remedy="Save the file as UTF-8.",
-            ) from None
-        yield text.replace("\r\n", "\n")
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = content.decode("utf-16" if marked else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        raise InputError(
+            f"{name}, line {line}: not UTF-8 at byte {byte}.",
+            remedy="Unpack it if it is compressed, or save it as UTF-8.",
+        ) from None
+    return text.replace("\r\n", "\n")
 
 
 def write_text(path: Path, text: str, *, remedy: str) -> None:
@@ -133,23 +111,20 @@ def json_object(line: str, where: str, remedy: str) -> dict[str, Any]:
     remedy."""
     try:
         record = loads(line)
-    except JSONDecodeError as error:
-        why = f"{error.msg} at column {error.colno}"
-    except RecursionError:
-        why = "it is nested too deeply"
-    except ValueError:
-        why = "a number in it has too many digits"
-    else:
-        if isinstance(record, dict):
-            return record
+    except (ValueError, RecursionError) as error:
+        why = (
+            f"{error.msg} at column {error.colno}" if isinstance(error, JSONDecodeError) else error
+        )
+        raise InputError(f"{where}: this is not valid JSON ({why}).", remedy=remedy) from None
+    if not isinstance(record, dict):
         raise InputError(f"{where}: this is not a JSON object.", remedy=remedy)
-    raise InputError(f"{where}: this is not valid JSON ({why}).", remedy=remedy)
+    return record
 
 
 CSV_REMEDY = (
     "Begin the file with a header that names the columns; quote cells that hold the separator."
 )
-LARGEST_CELL = 64 * 1024 * 1024
+LARGEST_CELL, LONGEST_HEADER = 64 * 1024 * 1024, 64 * 1024
 
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
@@ -180,8 +155,7 @@ def check_cells(cells: list[str], names: list[str], place: str) -> None:
 NONE = "\x1f"
 """A separator that no text has."""
 _TOLD = re.compile(r"sep=(.)(?:\r?\n|\r)", re.IGNORECASE)
-_QUOTED = re.compile(r'"[^"]*"')
-_HEADER = re.compile(r'\s*(?:[^"\r\n]+|"[^"]*"|")*')
+_QUOTED = re.compile(r'"[^"]*"?')
 
 
 def _separated(text: str) -> tuple[str, str]:
@@ -192,10 +166,9 @@ def _separated(text: str) -> tuple[str, str]:
     """
     if match := _TOLD.match(text):
         return match[1], "\n" + text[match.end() :]
-    header_match = _HEADER.match(text)
-    header = _QUOTED.sub("", header_match[0]) if header_match else ""
-    separator = max(",;\t|", key=header.count)
-    return (separator if separator in header else NONE), text
+    header = _QUOTED.sub("", text[:LONGEST_HEADER]).lstrip().splitlines()[:1]
+    separator = max(",;\t|", key="".join(header).count)
+    return (separator if separator in "".join(header) else NONE), text
 
 
 SUFFIX = ".toml"
@@ -233,15 +206,10 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
     """What TOML text holds; `name` is its file's in messages. Raises InputError."""
     try:
         return tomllib.loads(text)
-    except RecursionError:
-        why = "it is nested too deeply"
-    except tomllib.TOMLDecodeError as error:
-        why = str(error)
-    except ValueError:
-        why = "a number in it has too many digits"
-    raise InputError(
-        f"{name} is not valid TOML: {why}.", remedy="Check its quotes, brackets and numbers."
-    )
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{name} is not valid TOML: {error}.", remedy="Check its quotes, brackets and numbers."
+        ) from None
 
 
 def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: str) -> T:

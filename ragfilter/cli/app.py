@@ -159,7 +159,6 @@ MODULES = {
     "collections": "workspace",
     "fit-reranker": "tune",
     "mcp": "serve",
-    "profiles": "settings",
     "recalibrate": "tune",
     "token": "serve",
 }  # fmt: skip

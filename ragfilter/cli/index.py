@@ -40,7 +40,7 @@ def index(
     collection: Annotated[
         str, text_option("--collection", "-c", help="Its name. Default: demo or adsapi.")
     ] = "",
-    reset: Annotated[bool, "Empty the collection first."] = False,
+    reset: Annotated[bool, "Empty the collection first. Labels and edited rules stay."] = False,
     rebuild: Annotated[
         bool, "Rebuild the collection from ragfilter's own copy, without SOURCE."
     ] = False,
@@ -101,10 +101,11 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with access.open_for(data_dir, "index") as bench:
             from ragfilter.indexing.order import carry_out
-            from ragfilter.indexing.sentences import prepare
+            from ragfilter.indexing.sentences import Sentences, prepare
 
             report = carry_out(order, bench, progress.watch())
-            prepare(bench, partial(progress.show, "sentences embedded"))
+            for embedded in prepare(bench, Sentences(bench.workspace)):
+                progress.show("sentences embedded", *embedded)
             return report
     except WorkspaceLocked:
         done = _by_the_app(order, data_dir, progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -237,18 +237,6 @@ def answer_text(answer: Answer, context: Context) -> str:
 
 def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
     """The value that `query --json --answer` adds under ``answer``."""
-    return {
-        "text": answer.text,
-        "citations": [context.chunks[number - 1].id for number in answer.citations],
-        "unknown_citations": answer.unknown_citations,
-        "model": answer.model,
-        "extractive": answer.extractive,
-        "doubt": answer.doubt,
-        "prompt": answer.prompt,
-        **asdict(answer.usage),
-        "cost": answer.cost,
-        "currency": answer.currency,
-        "error": answer.error,
-        "ms": round(answer.ms, 3),
-        "cached": answer.cached,
-    }
+    citations = [context.chunks[number - 1].id for number in answer.citations]
+    document: dict[str, Any] = output.plain(answer)
+    return document | {"citations": citations, "ms": round(answer.ms, 3)}

@@ -119,7 +119,7 @@ def several_text(
 
 def _gain(row: Row) -> str:
     gain = interval_of(row, "gain")
-    return wording.gain_short(gain) if gain and gain.mean else "–"
+    return wording.gain(gain) if gain and gain.mean else "–"
 
 
 def _mean(figure: str, form: str, row: Row) -> str:

@@ -18,7 +18,6 @@ from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
-    from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
 
 runs = make_group(
@@ -44,6 +43,8 @@ def list_(
     data_dir: DataDir = None,
 ) -> None:
     """List the saved runs, newest first."""
+    from ragfilter.evaluate.runs import settings_name
+
     with access.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
     if output.as_json:
@@ -54,7 +55,7 @@ def list_(
     else:
         rows = [
             (str(run.id), run.name, f"{run.at.astimezone():%Y-%m-%d %H:%M}", run.plan.collection,
-             run.plan.query_set, _settings(run), f"{run.done} of {run.plan.queries}")
+             run.plan.query_set, settings_name(run), f"{run.done} of {run.plan.queries}")
             for run in saved
         ]  # fmt: skip
         names = ("run", "name", "date", "collection", "queries", "settings", "done")
@@ -136,7 +137,7 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
     from ragfilter.cli import results
     from ragfilter.evaluate import wording
     from ragfilter.evaluate.query_sets import untitled
-    from ragfilter.evaluate.runs import changed_since
+    from ragfilter.evaluate.runs import changed_since, settings_name
     from ragfilter.evaluate.variants import unmeasured
 
     run, rows = measured.run, measured.rows
@@ -155,7 +156,7 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
     }
     text = (
         f"run {run.id}{run.name and f', {run.name}'}: {run.plan.collection}, "
-        f"{run.plan.query_set}, {_settings(run)}, {run.done} of "
+        f"{run.plan.query_set}, {settings_name(run)}, {run.done} of "
         f"{counted(run.plan.queries, 'query')}\n"
     )
     sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
@@ -179,8 +180,3 @@ def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:
     pairs = compared.paired, compared.sides
     text = results.paired_text(*pairs, f"run {a.id} (A)", f"run {b.id} (B)")
     return document, text + "".join(f"{note}\n" for note in compared.notes)
-
-
-def _settings(run: Run) -> str:
-    changed = len(run.plan.changes)
-    return run.plan.profile + (f" with {counted(changed, 'change')}" if changed else "")

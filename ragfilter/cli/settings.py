@@ -1,4 +1,4 @@
-"""`ragfilter settings` and `profiles`: the reference of settings, generated from their fields."""
+"""`ragfilter settings`: the reference of settings, generated from their fields."""
 
 from __future__ import annotations
 
@@ -22,14 +22,6 @@ INTRODUCTION = """\
 Later sources override earlier ones: defaults, profile, settings file (`--config`, TOML with one
 `[section]` per layer), environment, flags (`--set section.name=value`). An invalid value is refused
 with its name, the allowed values and its origin. `ragfilter settings` generates this page."""
-
-
-@command(json=True)
-def profiles() -> None:
-    """List the profiles and what each sets."""
-    names = [(profile.name, profile.help) for profile in PROFILES.values()]
-    document = [{"name": p.name, "help": p.help, "values": p.values} for p in PROFILES.values()]
-    output.show(document, output.table(("profile", ""), names))
 
 
 @command()

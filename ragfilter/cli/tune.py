@@ -173,7 +173,6 @@ def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: P
         + "\n".join(f"{path} = {wording.shown(path, value)}" for path, value in changed.items())
         if changed
         else wording.UNCHANGED,
-        wording.fixed_k(tuned.settings),
         "" if file is None else f"\n{WRITTEN.format(file)}",
     ]
     return "\n".join(filter(None, lines)) + "\n"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragfilter.indexing.overview import Facts
 
 group = typer.Typer(
-    help="List, export, rename and delete the collections of the workspace.",
+    help="List, export and delete the collections of the workspace.",
     invoke_without_command=True,
     **LOOK,
 )
@@ -34,7 +34,7 @@ Name = Annotated[str, text_argument(help="Name of the collection.")]
 def collections(
     context: typer.Context, data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0
 ) -> None:
-    """List, export, rename and delete the collections of the workspace."""
+    """List, export and delete the collections of the workspace."""
     if context.invoked_subcommand is not None:
         return
     start_logging(verbose)
@@ -128,22 +128,6 @@ def close(name: Name, data_dir: DataDir = None) -> None:
     with access.open_for(data_dir, "collections") as bench:
         bench.stores.forget(name)
     output.emit(f"{name} is closed\n")
-
-
-@command(group)
-def rename(
-    name: Name,
-    new: Annotated[str, "New name of the collection."],
-    data_dir: DataDir = None,
-) -> None:
-    """Rename a collection, with its rule edits and labels."""
-    from ragfilter.stores import manage
-
-    with access.open_for(data_dir, "collections") as bench:
-        # Reports the existing collections if there is none of this name.
-        bench.collection(name)
-        manage.rename(bench.workspace, name, new)
-    output.emit(f"{name} is now {new}\n")
 
 
 @command(group)

@@ -198,11 +198,7 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
     try:
         raw = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
     except Exception as error:
-        why = _words(error, "reranker")
-        log.warning("reranking failed: %s", why)
-        lasting = isinstance(error, (ModelError, DependencyError))
-        failures = (*pool.failures, Failure(key, why, lasting))
-        return replace(pool, failures=failures, reranker=key)
+        return replace(_failed(pool, key, "reranker", error), reranker=key)
     scores, ordered = _on_scale(raw, settings.quality)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
@@ -229,10 +225,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
                 remedy="Choose another pruner.",
             )
     except Exception as error:
-        why = _words(error, "pruner")
-        log.warning("pruning failed: %s", why)
-        lasting = isinstance(error, (ModelError, DependencyError))
-        return replace(pool, failures=(*pool.failures, Failure(PRUNER, why, lasting)))
+        return _failed(pool, PRUNER, "pruner", error)
     new = dict(zip(hits, values, strict=True))
 
     def of(given: tuple[Hit, ...]) -> tuple[Hit, ...]:
@@ -243,11 +236,14 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
     return replace(pool, hits=of(pool.hits), reachable=of(pool.reachable))
 
 
-def _words(error: Exception, what: str) -> str:
-    """What is told of a failure. A model outside ragfilter may fail with anything, and its words
-    may hold secrets."""
+def _failed(pool: Pool, model: str, what: str, error: Exception) -> Pool:
+    """The pool with the failure of a model. One outside ragfilter may fail with anything, and its
+    words may hold secrets."""
     ours = isinstance(error, (RagfilterError, TimeoutError))
-    return str(error) if ours else f"the {what} failed ({type(error).__name__})"
+    why = str(error) if ours else f"the {what} failed ({type(error).__name__})"
+    log.warning("the %s failed: %s", what, why)
+    lasting = isinstance(error, (ModelError, DependencyError))
+    return replace(pool, failures=(*pool.failures, Failure(model, why, lasting)))
 
 
 def _scores(

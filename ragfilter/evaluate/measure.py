@@ -235,8 +235,7 @@ def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     values: dict[str, Any] = dict(document["curve"])
     lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
     curve = Curve(**(values | lists))
-    # Runs saved earlier do not say how near the best hits were.
-    shared = {name: document[name] for name in _SHARED if name in document}
+    shared = {name: document[name] for name in _SHARED}
     return tuple(
         QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **own)
         for name, own in document["variants"].items()

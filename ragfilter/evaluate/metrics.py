@@ -12,7 +12,7 @@ and SetF of ir-measures. Where these say nothing:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from statistics import fmean
 from typing import NamedTuple
@@ -115,10 +115,5 @@ def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
 
 def mean_of(scores: Sequence[Scores]) -> Scores | None:
     """The mean of each score; None for an empty sequence."""
-    if not scores:
-        return None
-    return Scores(
-        precision=fmean(s.precision for s in scores),
-        recall=fmean(s.recall for s in scores),
-        f1=fmean(s.f1 for s in scores),
-    )
+    columns = zip(*map(astuple, scores), strict=True)
+    return Scores(*map(fmean, columns)) if scores else None

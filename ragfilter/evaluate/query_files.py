@@ -69,20 +69,16 @@ def known(
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
     """Query id → chunk id → label; a header of names without digits is optional. A repeated label
-    counts once, and a line that begins with # is skipped, both with a warning to `tell`. A remark
-    after the columns, which begins with # too, is not read. Raises InputError, also if a chunk has
-    two different labels for a query. If TREC's second column differs (a subtopic, for example), the
-    higher one counts."""
+    counts once, with a warning to `tell`. A line that begins with # is skipped, and so is a remark
+    after the columns. Raises InputError, also if a chunk has two different labels for a query. If
+    TREC's second column differs (a subtopic, for example), the higher one counts."""
     labels: dict[str, dict[str, int]] = {}
     seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
-    differ = False
-    comments: list[int] = []
     header = last_name = ""
     for place, line in _lines(path):
         where = f"{path}, line {place}"
         if line.lstrip().startswith("#"):
-            comments.append(place)
             continue
         cells = _cells(line)
         has_names = len(cells) > 2 and not _DIGIT.search(cells[0] + cells[-1])
@@ -112,7 +108,6 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             )
         if chunk_id in known:
             repeated.append(place)
-            differ = differ or before != label
         known[chunk_id] = max(label, before)
         seconds[query_id, chunk_id] = second
     if header and not labels and last_name != "score":
@@ -120,12 +115,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
     if repeated:
         tell(
             f"{path} repeats {counted(len(repeated), 'label')}, the first in line {repeated[0]}; "
-            f"each counts once{', with its highest score' if differ else ''}"
-        )
-    if comments:
-        tell(
-            f"{path} has {counted(len(comments), 'line')} beginning with #, the first in line "
-            f"{comments[0]}; they are skipped as comments"
+            "each counts once, with its highest score"
         )
     return labels
 
@@ -170,18 +160,11 @@ def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
             next((record[name] for name in names if record.get(name) is not None), None)
             for names in (ID, TEXT)
         )
-        if text is not None and not isinstance(text, str):
-            raise InputError(f"{where}: the text is not a string.", remedy="Write it in quotes.")
-        if not text or not text.strip():
-            raise InputError(f"{where} has no text.", remedy="Give every query a text.")
-        if query_id is None or query_id == "":
-            yield where, "", text.strip()
-            continue
-        if isinstance(query_id, int) and not isinstance(query_id, bool):
-            query_id = str(query_id)
-        if not isinstance(query_id, str) or not query_id.strip():
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"{where} has no text.", remedy="Give every query a text, in quotes.")
+        if isinstance(query_id, bool) or not isinstance(query_id, str | int | None):
             raise InputError(f"{where}: the _id is not a string.", remedy="Write it in quotes.")
-        yield where, query_id.strip(), text
+        yield where, "" if query_id is None else str(query_id).strip(), text.strip()
 
 
 def _number(text: str) -> float | None:

@@ -35,12 +35,7 @@ LABELLED = ("kept", "unlabelled", "f1", "f1_most")
 
 
 def gain(of: Interval, digits: int = 3) -> str:
-    """``+0.012, 95% interval −0.004 to +0.028``."""
-    return f"{signed(of.mean, digits)}, {'95% interval ' if of.ends else ''}{ends(of, digits)}"
-
-
-def gain_short(of: Interval, digits: int = 3) -> str:
-    """``+0.012 (−0.004 to +0.028)``."""
+    """A gain with its 95% interval: ``+0.012 (−0.004 to +0.028)``."""
     return f"{signed(of.mean, digits)} ({ends(of, digits)})"
 
 
@@ -71,7 +66,7 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
     if gained is None:
         return ""
     if not (gained.shows_gain or gained.shows_loss):
-        return f"{who} are not shown to beat the {FIXED}: F1 {gain_short(gained)}."
+        return f"{who} are not shown to beat the {FIXED}: F1 {gain(gained)}."
     verb = "beat" if gained.shows_gain else "are worse than"
     size = gained if gained.shows_gain else gained.mapped(neg)
     return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 ({between_ends(size)})."
@@ -184,7 +179,7 @@ NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
 
 def gain_in(figure: str, of: Interval) -> str:
-    """``F1 +0.012, 95% interval …``. A gain in tokens means tokens saved, so it reads ``tokens
+    """``F1 +0.012 (…)``. A gain in tokens means tokens saved, so it reads ``tokens
     −12``."""
     if figure == "tokens":
         return f"tokens {gain(of.mapped(neg), 0)}"
@@ -213,12 +208,7 @@ def headline(tuning: Tuning) -> str:
     if not gained.mean and not tuning.seen:
         return "Nothing tried does better than your settings on questions it was not tuned on."
     verb = "beat" if gained.shows_gain else "are not shown to beat"
-    digits = 0 if figure == "tokens" else 3
-    how = (
-        f"{gain_short(gained.mapped(neg), digits)} tokens"
-        if figure == "tokens"
-        else (f"{NAMES[figure]} {gain_short(gained, digits)}")
-    )
+    how = gain_in(figure, gained)
     return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
 
 
@@ -245,19 +235,6 @@ def row(name: str, means: TunedMeans, figure: str) -> dict[str, Any]:
         low, high = (means.of.ends if each == figure else None) or (nan, nan)
         row |= {each: value, f"{each}_low": low, f"{each}_high": high}
     return row
-
-
-def fixed_k(settings: Settings) -> str:
-    """That the cutoff keeps the same number of chunks for every question; empty if it does not."""
-    cutoff = settings.cutoff
-    if not cutoff.enabled or (
-        cutoff.strategy != "fixed" and cutoff.max_results > cutoff.min_results
-    ):
-        return ""
-    return (
-        f"The cutoff is a fixed k of {cutoff.max_results}, as in a plain search: no distance "
-        "changes it."
-    )
 
 
 def notes(tuning: Tuning) -> list[str]:

@@ -216,17 +216,13 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
     )
     if order.ray:
-        from ragfilter.indexing.order import RayEmbedder
-
         embedder = RayEmbedder(embedder.name, order.ray)
     reading = ReadOptions(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
-    records = load(order.source, reading=reading)
-    counted = _counted(records, watch.progress("records"))
     labelled = keep_quotes(bench, name)
     report = index(
-        counted,
+        _counted(load(order.source, reading=reading), watch.progress("records")),
         name=name,
         workspace=bench.workspace,
         embedder=embedder,
@@ -245,7 +241,7 @@ def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
     chunks: Mapping[str, Chunk] = {}
     if labelled:
         with suppress(CollectionMissing):
-            chunks = bench.collection(name).chunks([*labelled])
+            chunks = bench.stores.of(name).collection(name).chunks([*labelled])
             bench.labels.quote(name, chunks)
     return chunks if labelled else None
 

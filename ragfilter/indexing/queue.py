@@ -146,12 +146,19 @@ class Queue(database.Book):
     def jobs(self) -> tuple[IndexJob, ...]:
         """Every order, oldest first."""
         query = sa.select(_jobs.c.id, _jobs.c.given, _jobs.c.standing).order_by(_jobs.c.id)
-        return tuple(IndexJob(i, *_parsed(*row)) for i, *row in self._read(query))
+        # Not by pydantic alone: it refuses halves of characters, which a file's name may hold.
+        return tuple(
+            IndexJob(
+                number,
+                _ORDER.validate_python(json.loads(order)),
+                _STANDING.validate_python(json.loads(standing)),
+            )
+            for number, order, standing in self._read(query)
+        )
 
     def job(self, job_id: int) -> IndexJob | None:
         """An order, None if it was removed."""
-        query = sa.select(_jobs.c.given, _jobs.c.standing).where(_jobs.c.id == job_id)
-        return next((IndexJob(job_id, *_parsed(*row)) for row in self._read(query)), None)
+        return next((job for job in self.jobs() if job.id == job_id), None)
 
     def moved(self) -> tuple[tuple[int, str], ...]:
         """Changes whenever an order is given, begun, ended or removed."""
@@ -282,13 +289,6 @@ def _row(standing: Standing) -> dict[str, Any]:
     return {"standing": _json(standing), "state": standing.state}
 
 
-def _parsed(order: str, standing: str) -> tuple[Order, Standing]:
-    # Not by pydantic alone: it refuses halves of characters, which a file's name may hold.
-    return (
-        _ORDER.validate_python(json.loads(order)), _STANDING.validate_python(json.loads(standing))
-    )  # fmt: skip
-
-
 def _packed(folder: Path) -> bytes:
     """The files of a folder as a zip."""
     packed = io.BytesIO()
@@ -355,33 +355,33 @@ class Worker:
 
     def _carry_out(self, job: IndexJob) -> None:
         watch = _Telling(self._queue, job.id, self._number, self._end)
+        ended: dict[str, Any]
         try:
             watch.tell(force=True)
             self._queue.unpack(job)
             done = carry_out(job.order, self._bench, watch)
         except OrderStopped:
-            ended = replace(watch.standing, state="waiting" if self._end.is_set() else "stopped")
+            ended = {"state": "waiting" if self._end.is_set() else "stopped"}
         except WorkspaceLocked:
             # Another process indexes the same collection.
-            ended = Standing()
+            watch.standing, ended = Standing(), {}
             self._end.wait(LOOK_S)
         except RagfilterError as error:
-            ended = replace(
-                watch.standing, state="failed", message=error.message, remedy=error.remedy,
-                action=error.action,
-            )  # fmt: skip
+            ended = {"message": error.message, "remedy": error.remedy, "action": error.action}
+            ended["state"] = "failed"
         except Exception as error:
             log.exception("an order failed")
             message = f"Unexpected {type(error).__name__}: {' '.join(str(error).split())[:300]}."
-            remedy = "The log of the app says more."
-            ended = replace(watch.standing, state="failed", message=message, remedy=remedy)
+            ended = {"message": message, "remedy": "The log of the app says more."}
+            ended["state"] = "failed"
         else:
-            ended = replace(
-                watch.standing, state="done", report=done.report, refused=done.refused,
-                left_out=done.left_out, labels=done.labels,
-            )  # fmt: skip
+            ended = {
+                name: getattr(done, name) for name in ("report", "refused", "left_out", "labels")
+            }
+            ended["state"] = "done"
             self._queue.clear(job.order)
-        self._queue.tell(job.id, replace(ended, seconds_left=None), self._number)
+        standing = replace(watch.standing, seconds_left=None, **ended)
+        self._queue.tell(job.id, standing, self._number)
 
 
 class _Telling(Watch):

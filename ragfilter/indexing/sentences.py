@@ -19,7 +19,7 @@ from ragfilter.answer.extractive import passages
 from ragfilter.basics import database
 from ragfilter.errors import RagfilterError, extra
 from ragfilter.models.embedder import OPENAI
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.stores import copies
 from ragfilter.stores.base import pages
 from ragfilter.stores.workspace import Workspace
@@ -68,6 +68,7 @@ class Sentences(database.OptionalBook):
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace.address or f"sqlite:///{workspace.path / FILE}")
+        self._marks: dict[str, str] = {}
 
     def find(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
         """The vectors (float32, unit length) that `model` made of `texts`, as far as they are
@@ -98,11 +99,14 @@ class Sentences(database.OptionalBook):
         def read(connection: sa.Connection) -> dict[str, str]:
             return dict(map(tuple, connection.execute(sa.select(_completed))))
 
-        return self._attempt(read, {})
+        stored: dict[str, str] = self._attempt(read, {})
+        return stored | self._marks
 
     def mark_complete(self, collection: str, mark: str, model: str, texts: Collection[str]) -> None:
         """Note that `texts` are all the sentences of a collection, and remove its others."""
         wanted = {_key(model, text) for text in texts}
+        # Also if it cannot be written, so that nothing is embedded again and again.
+        self._marks[collection] = mark
 
         def write(connection: sa.Connection) -> None:
             mine = _vectors.c.collection == collection
@@ -116,6 +120,7 @@ class Sentences(database.OptionalBook):
 
     def forget(self, collection: str) -> None:
         """Remove all sentences of a collection."""
+        self._marks.pop(collection, None)
 
         def write(connection: sa.Connection) -> None:
             for table in self.tables:
@@ -128,97 +133,67 @@ def _key(model: str, text: str) -> bytes:
     return blake2b(f"{model}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
-class Preparation:
-    """The sentences of the workspace's own collections that are still to be embedded. `is_busy`
-    says whether somebody waits for something. `part` sentences are embedded together."""
-
-    def __init__(
-        self, bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool], part: int = PART
-    ) -> None:
-        self._bench = bench
-        self._sentences = sentences
-        self._is_busy = is_busy
-        self._part = part
-        self._busy_until = -QUIET_S
-        self._completed: dict[str, str] | None = None
-        self._collection = self._mark = ""
-        self._all: list[str] = []
-        self.total = 0
-        self._waiting: list[str] = []
-
-    @property
-    def waiting(self) -> int:
-        """How many sentences of the present collection are still to be embedded."""
-        return len(self._waiting)
-
-    def step(self) -> bool:
-        """Embed the next few sentences, unless somebody waits. Returns whether it did."""
-        model = self._bench.embedder
-        if model.name.startswith(OPENAI) or self._must_wait():
-            return False
+def prepare(
+    bench: Workbench, sentences: Sentences, part: int = LARGE_PART
+) -> Iterator[tuple[int, int]]:
+    """Embed the sentences of the workspace's own collections that are still to be embedded, `part`
+    at a time. Yields how many of a collection's are done, and how many there are."""
+    model, workspace = bench.embedder, bench.workspace
+    if model.name.startswith(OPENAI):
+        return
+    database, completed = workspace.pg(), sentences.completed()
+    contents = dict(_copied(workspace)) if database is None else database.contents()
+    marks = {name: f"{model.name} {mark}" for name, mark in contents.items()}
+    for gone in completed.keys() - marks.keys():
+        sentences.forget(gone)
+    for name in (name for name, mark in marks.items() if completed.get(name) != mark):
+        every: list[str] = []
         try:
-            if not self._waiting and not self._begun():
-                return False
-            part, self._waiting = self._waiting[: self._part], self._waiting[self._part :]
-            if part:
-                self._sentences.put(self._collection, model.name, part, model.embed(part))
-            if not self._waiting:
-                self._sentences.mark_complete(self._collection, self._mark, model.name, self._all)
-        except RagfilterError as error:
-            log.warning("the sentences of %s are not prepared: %s", self._collection, error)
-            self._waiting = []
-        return True
-
-    def _must_wait(self) -> bool:
-        now = monotonic()
-        if self._is_busy():
-            self._busy_until = now
-        return now - self._busy_until < QUIET_S
-
-    def _begun(self) -> bool:
-        """Whether there is a collection whose content has changed, which is then the present
-        one."""
-        if self._completed is None:
-            self._completed = self._sentences.completed()
-        workspace, model = self._bench.workspace, self._bench.embedder.name
-        database = workspace.pg()
-        if database is not None:
-            marks = {name: f"{model} {mark}" for name, mark in database.contents().items()}
-        else:
-            marks = dict(_copied(workspace, model))
-        for gone in self._completed.keys() - marks.keys():
-            self._sentences.forget(gone)
-            del self._completed[gone]
-        for name, mark in marks.items():
-            if self._completed.get(name) == mark:
-                continue
-            # Also if the copy turns out to be damaged: it is not read again and again.
-            self._collection, self._mark, self._completed[name] = name, mark, mark
             chunks = (
                 copies.read_texts(workspace.copy_path(name))
                 if database is None
                 else database.texts(name)
             )
             texts = [text for chunk in chunks for text in passages(chunk)]
-            self._all = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
-            known = self._sentences.find(model, self._all)
+            every = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
+            known = sentences.find(model.name, every)
             # Those of one length are computed together.
-            self._waiting = sorted((text for text in self._all if text not in known), key=len)
-            self.total = len(self._waiting)
-            return True
-        return False
+            waiting = sorted((text for text in every if text not in known), key=len)
+            for start in range(0, len(waiting), part):
+                some = waiting[start : start + part]
+                sentences.put(name, model.name, some, model.embed(some))
+                yield start + len(some), len(waiting)
+        except RagfilterError as error:
+            # It is not tried again and again.
+            log.warning("the sentences of %s are not prepared: %s", name, error)
+        sentences.mark_complete(name, marks[name], model.name, every)
 
 
-def prepare(bench: Workbench, progress: Progress) -> None:
-    """Embed all sentences that are still to be embedded, and report how many are done."""
-    ahead = Preparation(bench, Sentences(bench.workspace), lambda: False, LARGE_PART)
-    while ahead.step():
-        progress(ahead.total - ahead.waiting, ahead.total)
+def prepare_when_idle(
+    bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool]
+) -> Callable[[], bool]:
+    """A function that embeds the next few sentences, unless `is_busy()` is true or was a moment
+    ago. It returns whether it did."""
+    parts: Iterator[tuple[int, int]] = iter(())
+    quiet_from = 0.0
+
+    def step() -> bool:
+        nonlocal parts, quiet_from
+        if is_busy():
+            quiet_from = monotonic() + QUIET_S
+        if monotonic() < quiet_from:
+            return False
+        if next(parts, None) is None:
+            parts = prepare(bench, sentences, PART)
+            return next(parts, None) is not None
+        return True
+
+    return step
 
 
-def _copied(workspace: Workspace, model: str) -> Iterator[tuple[str, str]]:
+def _copied(workspace: Workspace) -> Iterator[tuple[str, str]]:
     """The collections that have a copy, each with the mark of its content."""
     for name in workspace.copied():
         with suppress(OSError):
             at = workspace.copy_path(name).stat()
-            yield name, f"{model} {at.st_mtime_ns} {at.st_size}"
+            yield name, f"{at.st_mtime_ns} {at.st_size}"

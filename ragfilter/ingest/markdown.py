@@ -15,7 +15,7 @@ from ragfilter.basics.files import parse_toml, read_text
 from ragfilter.errors import InputError, extra
 from ragfilter.ingest.passages import Lines, passages, text_records
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
-from ragfilter.ingest.yaml import WORDS, parse_yaml
+from ragfilter.ingest.yaml import parse_yaml
 
 with extra("ingest"):
     from markdown_it import MarkdownIt
@@ -26,15 +26,15 @@ _FRONT = re.compile(
     r"[ \t]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-# What a line of front matter looks like: a key, the end or rest of a value, or a comment.
-_KEY = re.compile(r"^([\"']?)([\w$@][\w .$@/-]*)\1:(?:[ \t]|$)", re.MULTILINE)
+# A line of front matter: a key with its value, or the rest of a value, or a comment.
+_KEY = re.compile(
+    r"^([\"']?)(?P<key>[\w$@](?:[\w .$@/-]*[\w$@/-])?)\1[ \t]*[:=](?:[ \t]+(?P<value>.*?))?"
+    r"(?:(?<=[ \t])#.*)?$",
+    re.MULTILINE,
+)
 _REST = re.compile(r"\s|#|-(?:\s|$)|[\]}]|$")
 # A sentence with a colon is YAML too, but its key has spaces.
 _WORD = re.compile(r"[\w.-]+")
-_TITLE = re.compile(
-    r"^[\"']?title[\"']?[ \t]*[:=][ \t]*(.*?)(?:(?<=[ \t])#.*)?$", re.MULTILINE | re.IGNORECASE
-)
-_TAG = re.compile(r"!(?!!str\s)")
 ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
 """What site generators put behind a heading: ``{ #install }``, ``{: .note }``."""
 BETWEEN = " > "
@@ -92,36 +92,26 @@ def front_matter(text: str) -> tuple[int, str]:
     It is a YAML mapping between lines of three hyphens, or TOML between lines of three plus signs.
     What is neither is text, as is a mapping without keys, or with spaces in them unless one is the
     title. Site generators also take YAML with values that need quotes. A title that is no text
-    (`true`, a tag) counts as it is written.
+    (`true`, a list) counts as it is written.
     """
     match = _FRONT.match(text)
     if match is None:
         return 0, ""
+    is_yaml = match["yaml"] is not None
+    block = match["yaml"] if is_yaml else match["toml"]
+    written = {key["key"].lower(): (key["value"] or "").strip() for key in _KEY.finditer(block)}
+    keys: Any = None
     try:
-        keys: Any = (
-            parse_toml(match["toml"], "")
-            if match["yaml"] is None
-            else parse_yaml(match["yaml"], place="")
-        )
-    except (InputError, RecursionError):
-        if match["yaml"] is None:
-            return 0, ""
-        lines = [line for line in match["yaml"].split("\n") if not _KEY.match(line)]
-        if not _KEY.search(match["yaml"]) or not all(map(_REST.match, lines)):
-            return 0, ""
-        keys = {key[2]: ... for key in _KEY.finditer(match["yaml"])}
-    if not isinstance(keys, dict):
+        keys = parse_yaml(block, place="") if is_yaml else parse_toml(block, "")
+    except InputError:
+        if is_yaml and all(_KEY.match(line) or _REST.match(line) for line in block.split("\n")):
+            keys = {key: value.strip("\"'") for key, value in written.items()}
+    if not isinstance(keys, dict) or not ("title" in written or all(map(_WORD.fullmatch, keys))):
         return 0, ""
-    titles = [value for key, value in keys.items() if key.lower() == "title"]
-    if not keys or not (titles or all(map(_WORD.fullmatch, keys))):
-        return 0, ""
-    title = titles[0] if titles else None
-    line = _TITLE.search(match["yaml"] or match["toml"])
-    written = line[1].strip() if line else ""
-    if title is not None and (not isinstance(title, str) or not title or _TAG.match(written)):
-        is_null = WORDS.get(written, written) is None
-        title = "" if is_null else re.sub(r"^([\"'])(.*)\1$", r"\2", written)
-    return match.end(), " ".join((title or "").split())
+    title = next((value for key, value in keys.items() if key.lower() == "title"), None)
+    if title is not None and not isinstance(title, str):
+        title = written.get("title", "")
+    return match.end() if keys else 0, " ".join((title or "").split())
 
 
 def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[MarkdownSection]:

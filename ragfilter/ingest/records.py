@@ -24,6 +24,7 @@ import operator
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -65,30 +66,23 @@ class ReadOptions:
     skip: Callable[[InputError], None] | None = None
 
     def __post_init__(self) -> None:
-        if not SHORTEST <= self.size <= MOST:
-            raise InputError(
-                f"Passages of {self.size} characters cannot be made.",
-                remedy=f"Choose a size from {SHORTEST} to {MOST:,}.",
-            )
-        if not 0 <= self.overlap <= self.size // 2:
-            raise InputError(
-                f"Passages of {self.size} characters cannot overlap by {self.overlap}.",
-                remedy=f"Choose an overlap from 0 to {self.size // 2}, half the size.",
-            )
-        for name in self.columns.keys() - set(COLUMNS):
-            raise InputError(
-                f"There is no field {name!r} that a column could hold.",
-                remedy=f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata.",
-            )
         named = [column for column in self.columns.values() if column]
-        if len({*named}) < len(named):
-            raise InputError(
-                "One column is named for two fields.", remedy="Name another column for one of them."
-            )
-        if self.columns and not self.columns.get("text"):
-            raise InputError(
-                "No column is named for the text.", remedy="Name the column that holds it."
-            )
+        unknown = sorted(self.columns.keys() - set(COLUMNS))
+        for wrong, message, remedy in (
+            (not SHORTEST <= self.size <= MOST, f"Passages cannot have {self.size} characters.",
+             f"Choose a size from {SHORTEST} to {MOST:,}."),
+            (not 0 <= self.overlap <= self.size // 2,
+             f"Passages of {self.size} characters cannot overlap by {self.overlap}.",
+             f"Choose an overlap from 0 to {self.size // 2}, half the size."),
+            (unknown, f"There is no field {unknown[:1]} that a column could hold.",
+             f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata."),
+            (len({*named}) < len(named), "One column is named for two fields.",
+             "Name another column for one of them."),
+            (self.columns and not self.columns.get("text"), "No column is named for the text.",
+             "Name the column that holds it."),
+        ):  # fmt: skip
+            if wrong:
+                raise InputError(message, remedy=remedy)
 
     def refuse(self, error: InputError) -> None:
         """Leave out what `error` is about. Raises it where nothing may be left out."""
@@ -291,20 +285,17 @@ def _is_vector(key: object, value: Any) -> bool:
     """Whether a field is a vector, or several: an array, bytes, many numbers, or numbers under the
     name of a vector. Only the beginning is looked at, since copying them takes longer than all the
     rest."""
-    if getattr(value, "ndim", 0) or hasattr(value, "to_list"):
-        return True
-    if isinstance(value, bytes | bytearray | array):
+    array_like = getattr(value, "ndim", 0) or hasattr(value, "to_list")
+    if array_like or isinstance(value, bytes | bytearray | array):
         return True
     named = _VECTOR.search(str(key)) is not None
     if isinstance(value, str):
         head = value[:64].strip()
-        if named and _PACKED.fullmatch(head):
-            return True
-        if not _NUMBERS.fullmatch(head):
-            return False
         many = len(value[: 64 * MANY].replace(",", " ").split()) >= MANY
         # NumPy leaves out the middle of long arrays.
-        return many or " ... " in head or (named and head[0] in "[{(")
+        listed = many or " ... " in head or (named and head[:1] in ("[", "{", "("))
+        packed = named and _PACKED.fullmatch(head)
+        return bool(packed or (_NUMBERS.fullmatch(head) and listed))
     if isinstance(value, Mapping):
         return named and all(_is_number(v) or _is_vector(key, v) for v in value.values())
     if not isinstance(value, Sequence) or not value:
@@ -356,26 +347,16 @@ def _page(value: object, place: str) -> int | None:
 
 
 def _refs(value: object, place: str) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        value = _split_refs(value)
-    refs: list[str] = []
-    for ref in value if isinstance(value, list | tuple) else [None]:
-        named = _as_id(ref)
-        if named is None:
-            _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
-        refs.append(whole(named).strip())
-    return tuple(dict.fromkeys(filter(None, refs)))
-
-
-def _split_refs(text: str) -> object:
-    if text.lstrip().startswith("["):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return None
-    return text.split(";" if ";" in text else ",")
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        with suppress(ValueError):
+            value = json.loads(value)
+    elif isinstance(value, str):
+        value = value.split(";" if ";" in value else ",")
+    given = [] if value is None else value if isinstance(value, list | tuple) else [None]
+    refs = [_as_id(ref) for ref in given]
+    if None in refs:
+        _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
+    return tuple(dict.fromkeys(filter(None, (whole(ref or "").strip() for ref in refs))))
 
 
 def _clearance(value: object) -> tuple[int | None, str | None]:

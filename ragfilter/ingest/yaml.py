@@ -69,6 +69,6 @@ def parse_yaml(text: str, *, place: str) -> object:
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise InputError(
-            f"{place}{line}: this is not YAML ({problem}).",
-            remedy="Correct the YAML there. A text that begins with & * @ % or ` needs quotes.",
+            f"{place}{line}: this is neither JSON nor YAML ({problem}).",
+            remedy="Correct it there. A text that begins with & * @ % or ` needs quotes.",
         ) from None

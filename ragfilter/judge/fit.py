@@ -13,6 +13,7 @@ Source: docs/design.md#judge. The decisions:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,14 +70,12 @@ def blocks(
 def _share(needs: Sequence[tuple[int, int]], room: int) -> int:
     """The largest number of tokens that every chunk can take, given each chunk's minimum and
     size."""
-    low, high = 0, max((whole for _, whole in needs), default=0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(min(whole, max(least, middle)) for least, whole in needs) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+
+    def used(share: int) -> int:
+        return sum(min(whole, max(least, share)) for least, whole in needs)
+
+    most = max((whole for _, whole in needs), default=0)
+    return max(bisect_right(range(most + 1), room, key=used) - 1, 0)
 
 
 class _Sent:

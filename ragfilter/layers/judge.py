@@ -128,7 +128,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
             step = _fall_back(asked, unasked, judgement.error or call.NO_DECISION, inputs)
             return replace(step, detail=JudgeDetail(judgement))
         return _obey(asked, unasked, judgement, inputs)
-    return _wait(asked, unasked, ready, inputs, changed=bool(inputs.pool.judgements))
+    return _wait(asked, unasked, ready, inputs)
 
 
 def question(
@@ -181,15 +181,13 @@ def _wait(
     unasked: tuple[Decision, ...],
     ready: call.JudgePrompt,
     inputs: LayerInput,
-    *,
-    changed: bool,
 ) -> LayerOutput:
     """What a failure would leave, until the judge is asked."""
-    step = _nearest(asked, unasked, inputs, "kept", lambda rule: f"not judged yet, {rule}")
+    step = _nearest(asked, unasked, inputs, failed=False)
     n = len(ready.asked)
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
     need = Need("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
-    before = "judged with other chunks or another prompt, so " if changed else ""
+    before = "judged with other chunks or another prompt, so " if inputs.pool.judgements else ""
     note = f"{before}not judged yet; for now, keeping the {len(step.hits)} nearest"
     return replace(step, needs=(need,), note=note)
 
@@ -197,34 +195,26 @@ def _wait(
 def _fall_back(
     asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, inputs: LayerInput
 ) -> LayerOutput:
-    failed = "the judge failed"
-    step = _nearest(asked, unasked, inputs, "fallback", lambda rule: f"{rule}; {failed}")
+    step = _nearest(asked, unasked, inputs, failed=True)
     note = f"the judge failed ({error}); keeping the {len(step.hits)} nearest instead"
     return replace(step, note=note, failed=True)
 
 
 def _nearest(
-    asked: tuple[Hit, ...],
-    unasked: tuple[Decision, ...],
-    inputs: LayerInput,
-    outcome: Outcome,
-    say: Callable[[str], str],
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], inputs: LayerInput, *, failed: bool
 ) -> LayerOutput:
-    """Without verdicts: the first `max_chunks` by distance, pins first. `say` gives the reason."""
+    """Without verdicts: the first `max_chunks` by distance, pins first."""
     limit = inputs.settings.judge.max_chunks
-    pins = [hit for hit in asked if hit.id in inputs.pinned]
-    others = sorted((h for h in asked if h.id not in inputs.pinned), key=lambda h: h.distance)
-    ordered = [*pins, *others]
-    kept = ordered[: max(limit, len(pins))]
+    ordered = sorted(asked, key=lambda h: (h.id not in inputs.pinned, h.distance))
+    kept = ordered[: max(limit, sum(hit.id in inputs.pinned for hit in asked))]
     decisions = []
     for place, hit in enumerate(ordered, start=1):
         stays = place <= len(kept)
-        rule = f"{'among' if stays else 'beyond'} the nearest {limit}"
-        if hit.id in inputs.pinned:
-            rule = inputs.pinned[hit.id]
-        became: Outcome = outcome if stays else "dropped"
+        why = inputs.pinned.get(hit.id) or f"{'among' if stays else 'beyond'} the nearest {limit}"
+        reason = f"{why}; the judge failed" if failed else f"not judged yet, {why}"
+        outcome: Outcome = "dropped" if not stays else "fallback" if failed else "kept"
         decisions.append(
-            Decision(hit.id, "judge", became, say(rule), float(place), float(limit), MAX_CHUNKS)
+            Decision(hit.id, "judge", outcome, reason, float(place), float(limit), MAX_CHUNKS)
         )
     # No more than `limit` stay, however many would be asked about.
     unasked = tuple(
@@ -243,13 +233,20 @@ def _obey(
     brought: dict[str, Hit] = {}
     steps: list[ExpandedChunk] = []
     held = {hit.id for hit in kept}
-    find = _finder(inputs)
+    find_hit = _finder(inputs)
+
+    def find(chunk_id: str) -> Chunk | None:
+        hit = None if chunk_id in discarded else find_hit(chunk_id)
+        return None if hit is None else hit.chunk
+
+    most = inputs.settings.judge.max_expansion
     for root in kept:
         verdict = verdicts.get(root.id)
         if verdict is None or verdict.action != "EXPAND":
             continue
-        for hit, reached in _reached(root, verdict.depth, inputs, find, discarded):
-            if hit.id in held:
+        for reached in walk(root.chunk, depth=verdict.depth, most=most, find=find):
+            hit = find_hit(reached.chunk.id)
+            if hit is None or hit.id in held:
                 continue
             held.add(hit.id)
             # A hit of the pool stays what it is.
@@ -308,45 +305,22 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
 
 # -- expansion -------------------------------------------------------------------------------------
 
-HitFinder = Callable[[str], Hit | None]
 
-
-def _finder(inputs: LayerInput) -> HitFinder:
+def _finder(inputs: LayerInput) -> Callable[[str], Hit | None]:
     """The hit with an id, where the pool holds its text and the user and its rule let it pass."""
     reachable = {hit.id: hit for hit in inputs.pool.reachable}
     known = {**reachable, **{hit.id: hit for hit in inputs.pool.hits}}
 
     def find(chunk_id: str) -> Hit | None:
         hit = known.get(chunk_id)
-        if hit is None:
-            return None
-        if not hit.chunk.loaded:
+        if hit is not None and not hit.chunk.loaded and chunk_id in reachable:
             # The pool may know a chunk by its rule only, and `reachable` hold it whole.
-            whole = reachable.get(chunk_id)
-            if whole is None or not whole.chunk.loaded:
-                return None
-            hit = replace(hit, chunk=whole.chunk)
+            hit = replace(hit, chunk=reachable[chunk_id].chunk)
+        if hit is None or not hit.chunk.loaded:
+            return None
         return hit if is_clean(hit.chunk, inputs.settings, inputs.rules, inputs.user) else None
 
     return find
-
-
-def _reached(
-    root: Hit, depth: int, inputs: LayerInput, find: HitFinder, closed: frozenset[str]
-) -> Iterator[tuple[Hit, ReachedChunk]]:
-    """What the references of `root` lead to within `depth` steps."""
-    opened: dict[str, Hit] = {}
-
-    def open_chunk(chunk_id: str) -> Chunk | None:
-        hit = None if chunk_id in closed else find(chunk_id)
-        if hit is None:
-            return None
-        opened[chunk_id] = hit
-        return hit.chunk
-
-    most = inputs.settings.judge.max_expansion
-    for reached in walk(root.chunk, depth=depth, most=most, find=open_chunk):
-        yield opened[reached.chunk.id], reached
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:

@@ -15,26 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ragfilter.answer.reply import bounded
 from ragfilter.basics.threads import check_stopped, patience
 from ragfilter.errors import ChatError, extra
-from ragfilter.models.endpoint import (
-    body_of,
-    explain,
-    failure,
-    read_endpoint,
-    replace_body,
-    timed_out,
-    to_completion,
-)
+from ragfilter.models.endpoint import explain, failure, read_endpoint, timed_out
 from ragfilter.protocols import Delta, Message, Usage
 
 with extra("openai"):
     import httpx2
     import openai
+    from openai.types.chat import ChatCompletion
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +196,7 @@ class OpenAIChat:
 
     def _guard(self, response: httpx2.Response) -> None:
         """Called with every response before anything is read of it. Raises ChatError."""
-        replace_body(response, partial(_Body, stop=self._call.stop))
+        response.stream = _Body(response.stream, self._call.stop)
         if response.has_redirect_location:
             there = response.url.join(response.headers["location"])
             if _origin(there) != _origin(response.url):
@@ -270,7 +262,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -> Iterator[Delta]:
     """The pieces of an opened stream. Calls `finished` when the model says that it is done, since
     some servers keep the stream open. Raises ChatError if the answer is not whole."""
-    body = body_of(response)
+    body = response.response.stream
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):
         response.close()
@@ -333,7 +325,7 @@ def _whole(response: openai.Stream[Any]) -> Any:
         raise failure("unreadable", _MISSING)
     if data.get("error"):
         raise openai.APIError("error", response.response.request, body=data["error"])
-    return to_completion(data)
+    return ChatCompletion.construct(**data)  # Unchecked, as in a stream.
 
 
 def _first(choices: object) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -23,30 +23,9 @@ with extra("openai"):
     import httpx2
     import openai
     import packaging as packaging
-    from openai.types.chat import ChatCompletion
 
 check_version("openai", ">=3.16,<4", extra="openai")
 check_version("httpx2", ">=2.12,<3", extra="openai")
-
-
-def replace_body(response: httpx2.Response, wrap: Callable[[Any], httpx2.SyncByteStream]) -> None:
-    """Read the body through `wrap` from now on. Before anything was read of it, as in a hook."""
-    response.stream = wrap(response.stream)
-
-
-def body_of(stream: openai.Stream[Any]) -> object:
-    """The body that `stream` is read from, as `replace_body` made it."""
-    return stream.response.stream
-
-
-def to_completion(data: dict[str, Any]) -> ChatCompletion:
-    """A completion of whatever an endpoint sent, unchecked as in a stream."""
-    return ChatCompletion.construct(**data)
-
-
-def is_hang_up(error: openai.APIConnectionError) -> bool:
-    """Whether the endpoint closed the connection before it answered; only the text tells."""
-    return "disconnected" in str(error.__cause__)
 
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -57,9 +36,8 @@ MAX_WAIT_S = 86_400.0
 """A day. Nobody means to wait longer, whatever a header says."""
 Failure = Literal[
     "late", "cut", "too long", "too large", "redirected", "filtered", "unfinished", "empty",
-    "unreadable",
+    "unreadable", "reported", "unreached",
 ]  # fmt: skip
-
 _URL = "Check that the base URL belongs to an OpenAI-compatible API; most end in /v1."
 _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
     "late": ("timeout", "The endpoint did not finish its answer within {} s.",
@@ -80,7 +58,32 @@ _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
                    "Try again, or choose another model."),
     "empty": ("empty", "The endpoint sent {}.", "Try again."),
     "unreadable": ("protocol", "The endpoint's answer cannot be read ({}).", _URL),
+    "reported": ("server", "The endpoint reported an error: {}.",
+                 "Try again; the endpoint's own log says more."),
+    "unreached": ("unreachable", "The endpoint {}.",
+                  "Check that it runs and that the base URL is right."),
 }  # fmt: skip
+_KEY: tuple[ChatErrorKind, str, str] = (
+    "auth", "refused the key", "Check OPENAI_API_KEY and that it may use this model."
+)  # fmt: skip
+_STATUSES: Mapping[int, tuple[ChatErrorKind, str, str]] = {
+    400: ("protocol", "refused the request",
+          "Check model and base URL; a prompt may also be too long for the model."),
+    401: _KEY, 403: _KEY,
+    404: ("protocol", "does not know the model {!r} or the address",
+          "Check the model name, and that the base URL is right; most end in /v1."),
+    408: ("timeout", "gave up waiting for the model", "Try again."),
+    429: ("rate_limit", "has reached its rate limit or quota", "Check the quota."),
+    500: ("server", "failed", "Try again."),
+    504: ("timeout", "gave up waiting for the model", "Try again."),
+}  # fmt: skip
+_UNREACHED: Mapping[type[BaseException], str] = {
+    socket.gaierror: "its name cannot be resolved",
+    ssl.SSLError: "the TLS connection failed",
+    ConnectionRefusedError: "it refused the connection",
+    httpx2.TooManyRedirects: "it redirects again and again",
+    httpx2.ConnectTimeout: "it did not accept a connection in time",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,93 +138,61 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
 
 def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float) -> ChatError:
     """`error` of the openai client as a ChatError. `answered`: a response had begun."""
-    ours = next((cause for cause in _causes(error) if isinstance(cause, ChatError)), None)
+    causes = list(_causes(error))
+    ours = next((cause for cause in causes if isinstance(cause, ChatError)), None)
     if ours is not None:
         return ours
     if isinstance(error, openai.APIStatusError):
-        return _status(error, at.model, _detail(error, at))
-    if isinstance(error, openai.APITimeoutError):
-        if isinstance(error.__cause__, httpx2.ConnectTimeout):
-            return _unreachable(at.host, "it did not accept a connection in time")
+        return _status(error, at)
+    if isinstance(error, openai.APITimeoutError) and not isinstance(
+        error.__cause__, httpx2.ConnectTimeout
+    ):
         return timed_out(timeout_s)
     if isinstance(error, openai.APIConnectionError):
-        return _connection(error, at.host, answered)
+        return _connection(error, causes, at, answered)
     if isinstance(error, openai.APIError):
-        detail = _detail(error, at) or "without a message"
-        return ChatError(
-            f"The endpoint reported an error: {detail}.",
-            kind="server",
-            remedy="Try again; the endpoint's own log says more.",
-        )
+        return failure("reported", _detail(error, at) or "without a message")
     # What remains is an answer that cannot be read. Its text may hold anything, so only the kind
     # of the error is told.
     return failure("unreadable", type(error).__name__)
 
 
 def timed_out(timeout_s: float) -> ChatError:
-    return failure("late", _seconds(timeout_s))
-
-
-def _seconds(seconds: float) -> str:
     # What is left for a second call, or what a server asks for, is no round number.
-    return f"{max(round(seconds, 1), 0.1):g}"
+    return failure("late", f"{max(round(timeout_s, 1), 0.1):g}")
 
 
 def failure(name: Failure, detail: str = "") -> ChatError:
-    """The failure of this name; `said` completes its message."""
+    """The failure of this name; `detail` completes its message."""
     kind, message, remedy = _FAILURES[name]
     return ChatError(message.format(detail), kind=kind, remedy=remedy)
 
 
-def _status(error: openai.APIStatusError, model: str, detail: str) -> ChatError:
-    status = error.status_code
-    after = f": {detail}" if detail else ""
-    wait = _retry_after(error)
-    kind: ChatErrorKind = "protocol"
-    what = f"refused the request (HTTP {status}){after}"
-    remedy = "Check model and base URL; a prompt may also be too long for the model."
-    if status in (401, 403):
-        # What it says may hold a part of the key.
-        kind, what = "auth", f"refused the key (HTTP {status})"
-        remedy = "Check OPENAI_API_KEY and that it may use this model."
-    elif status == 429:
-        kind, what = "rate_limit", f"has reached its rate limit or quota (HTTP 429){after}"
-        remedy = "Wait, or check the quota." if wait is None else f"Wait {_seconds(wait)} s."
-    elif status == 404:
-        what = f"does not know the model {model!r} or the address (HTTP 404){after}"
-        remedy = "Check the model name, and that the base URL is right; most end in /v1."
-    elif status in (408, 504):
-        kind, what = "timeout", f"gave up waiting for the model (HTTP {status}){after}"
-        remedy = "Try again."
-    elif status >= 500:
-        kind, what = "server", f"failed (HTTP {status}){after}"
-        remedy = "Try again." if wait is None else f"Try again in {_seconds(wait)} s."
-    return ChatError(f"The endpoint {what}.", kind=kind, remedy=remedy, retry_after=wait)
+def _status(error: openai.APIStatusError, at: Endpoint) -> ChatError:
+    status, wait, detail = error.status_code, _retry_after(error), _detail(error, at)
+    least = 500 if status >= 500 and status != 504 else status
+    kind, what, remedy = _STATUSES.get(least, _STATUSES[400])
+    # What refuses a key may hold a part of it.
+    after = f": {detail}" if detail and kind != "auth" else ""
+    remedy += f" Wait {max(round(wait, 1), 0.1):g} s." if wait is not None else ""
+    message = f"The endpoint {what.format(at.model)} (HTTP {status}){after}."
+    return ChatError(message, kind=kind, remedy=remedy, retry_after=wait)
 
 
-def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> ChatError:
-    causes = list(_causes(error))
-    for kind, why in (
-        (socket.gaierror, "its name cannot be resolved"),
-        (ssl.SSLError, "the TLS connection failed"),
-        (ConnectionRefusedError, "it refused the connection"),
-        (httpx2.TooManyRedirects, "it redirects again and again"),
-    ):
-        if any(isinstance(cause, kind) for cause in causes):
-            return _unreachable(host, why)
-    if answered or any(isinstance(cause, httpx2.ReadError) for cause in causes):
+def _connection(
+    error: openai.APIConnectionError, causes: list[BaseException], at: Endpoint, answered: bool
+) -> ChatError:
+    def has(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(cause, kinds) for cause in causes)
+
+    why = next((words for kind, words in _UNREACHED.items() if has(kind)), "")
+    if not why and (answered or has(httpx2.ReadError)):
         return failure("cut")
-    if any(isinstance(cause, httpx2.RemoteProtocolError) for cause in causes):
-        return failure("cut") if is_hang_up(error) else failure("unreadable", "not HTTP")
-    return _unreachable(host, "the connection failed")
-
-
-def _unreachable(host: str, why: str) -> ChatError:
-    return ChatError(
-        f"The endpoint {host} cannot be reached: {why}.",
-        kind="unreachable",
-        remedy="Check that it runs and that the base URL is right.",
-    )
+    if not why and has(httpx2.RemoteProtocolError):
+        # Only the text tells that the endpoint hung up before it answered.
+        hung_up = "disconnected" in str(error.__cause__)
+        return failure("cut") if hung_up else failure("unreadable", "not HTTP")
+    return failure("unreached", f"{at.host} cannot be reached: {why or 'the connection failed'}")
 
 
 def _detail(error: openai.APIError, at: Endpoint) -> str:
@@ -246,8 +217,6 @@ def _retry_after(error: openai.APIStatusError) -> float | None:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
-    for _ in range(10):
-        if cause is None:
-            return
+    while cause is not None:
         yield cause
         cause = cause.__cause__ or cause.__context__

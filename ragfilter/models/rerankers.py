@@ -10,6 +10,7 @@ gives them, on whatever scale.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import math
 import threading
@@ -164,7 +165,16 @@ class CrossEncoderReranker:
             instead="late_interaction",
         ):  # fmt: skip
             model: CrossEncoder = within(self._load_timeout_s, self._open)
-            return model
+        kinds = list(getattr(model.config, "architectures", None) or [])
+        # Any other model is given a head of random weights, and would score at random.
+        whole = any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds)
+        if not whole or model.num_labels != 1:
+            raise ModelError(
+                f"{self._model} is not a cross-encoder with one score per text "
+                f"({', '.join(kinds) or 'unknown kind'}, {model.num_labels} scores per text).",
+                remedy="Use a cross-encoder's name or folder, or choose late_interaction.",
+            )
+        return model
 
     def _open(self) -> Any:
         # Imported here: torch takes seconds, and not every command needs it.
@@ -172,21 +182,7 @@ class CrossEncoderReranker:
             quiet_loading()
             from sentence_transformers import CrossEncoder
 
-        model = CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
-        kinds = list(getattr(model.config, "architectures", None) or [])
-        # Any other model is given a head of random weights, and would score at random.
-        if not any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds):
-            raise ModelError(
-                f"{self._model} is not a cross-encoder ({', '.join(kinds) or 'unknown kind'}).",
-                remedy="Use a cross-encoder's name or folder, or choose late_interaction.",
-            )
-        if model.num_labels != 1:
-            raise ModelError(
-                f"The cross-encoder {self._model} gives {model.num_labels} scores per text, "
-                "not one.",
-                remedy="Use a model with a single score.",
-            )
-        return model
+        return CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
 
 
 log = logging.getLogger(__name__)
@@ -272,29 +268,39 @@ class HttpReranker:
         return scores
 
     def _ask(self, query: str, batch: list[str]) -> list[float]:
-        status, answer = self._post(query, batch)
+        status, answer = self._post(query, batch, self._texts_field)
         if status in (400, 422) and self._texts_field == "documents":
             # TEI calls them texts.
-            self._texts_field = "texts"
-            status, answer = self._post(query, batch)
-            if status >= 400:
-                self._texts_field = "documents"
+            status, answer = self._post(query, batch, "texts")
+            self._texts_field = "texts" if status < 400 else "documents"
         if status >= 300:
-            raise _refused(status)
-        rows = answer.get("results", answer.get("data")) if isinstance(answer, dict) else answer
+            # What the endpoint says is not repeated: it may hold a part of the key.
+            what, remedy = _REFUSALS.get(status, _REFUSALS[status // 100 * 100])
+            message = f"The reranker {what} (HTTP {status})."
+            if status == 429 or status >= 500:
+                kind: ChatErrorKind = "rate_limit" if status == 429 else "server"
+                raise ChatError(message, kind=kind, remedy=remedy)
+            raise ModelError(message, remedy=remedy)
+        is_tei = not isinstance(answer, dict)
+        rows: Any = answer if is_tei else answer.get("results", answer.get("data"))
         try:
-            scores = {int(row["index"]): _number(row) for row in rows or ()}
-            return [scores[place] for place in range(len(batch))]
-        except (KeyError, TypeError, ValueError):
+            given = {
+                int(row["index"]): row.get("relevance_score", row.get("score")) for row in rows
+            }
+            scores = [float(given[place]) for place in range(len(batch))]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            scores = []
+        if not scores or not all(map(math.isfinite, scores)):
             raise ModelError(
                 f"The reranker gave no score for each of {len(batch)} texts.", remedy=URL_REMEDY
-            ) from None
+            )
+        return scores
 
-    def _post(self, query: str, batch: list[str]) -> tuple[int, Any]:
+    def _post(self, query: str, batch: list[str], field: str) -> tuple[int, Any]:
         import httpx2
 
-        body: dict[str, Any] = {"model": self._model, "query": query, self._texts_field: batch}
-        if self._texts_field == "documents":
+        body: dict[str, Any] = {"model": self._model, "query": query, field: batch}
+        if field == "documents":
             body |= {"top_n": len(batch), "return_documents": False}
         try:
             with self._client.stream("POST", self._address, json=body) as response:
@@ -303,9 +309,7 @@ class HttpReranker:
                     held += part
                     if len(held) > MAX_BYTES:
                         raise ModelError("The reranker's answer is too large.", remedy=URL_REMEDY)
-                if response.status_code >= 300:
-                    return response.status_code, None
-                return response.status_code, httpx2.Response(200, content=bytes(held)).json()
+            return response.status_code, json.loads(held) if response.is_success else None
         except httpx2.TimeoutException:
             raise ChatError(
                 "The reranker did not answer in time.", kind="timeout",
@@ -321,23 +325,10 @@ class HttpReranker:
             raise ModelError("The reranker's answer is no JSON.", remedy=URL_REMEDY) from None
 
 
-def _number(row: Any) -> float:
-    score = row.get("relevance_score", row.get("score"))
-    value = float(score)
-    if not math.isfinite(value):
-        raise ValueError(score)
-    return value
-
-
-def _refused(status: int) -> ModelError | ChatError:
-    # What the endpoint says is not repeated: it may hold a part of the key.
-    if status in (401, 403):
-        remedy = "Check RAGFILTER_RERANK_KEY, and that it may use this model."
-        return ModelError(f"The reranker refused the key (HTTP {status}).", remedy=remedy)
-    if status == 429 or status >= 500:
-        kind: ChatErrorKind = "rate_limit" if status == 429 else "server"
-        return ChatError(f"The reranker failed (HTTP {status}).", kind=kind, remedy="Try again.")
-    if status < 400:
-        remedy = "If you trust that address, put it into RAGFILTER_RERANK_URL."
-        return ModelError("The reranker redirects; the texts were not sent there.", remedy=remedy)
-    return ModelError(f"The reranker refused the texts (HTTP {status}).", remedy=URL_REMEDY)
+_KEY = "refused the key", "Check RAGFILTER_RERANK_KEY, and that it may use this model."
+_REFUSALS = {
+    300: ("redirects; the texts were not sent there",
+          "If you trust that address, put it into RAGFILTER_RERANK_URL."),
+    400: ("refused the texts", URL_REMEDY), 401: _KEY, 403: _KEY,
+    429: ("has reached its rate limit", "Try again."), 500: ("failed", "Try again."),
+}  # fmt: skip

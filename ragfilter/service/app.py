@@ -28,7 +28,7 @@ from ragfilter.errors import InputError, RagfilterError, complaint
 from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
-from ragfilter.service import bodies, problems
+from ragfilter.service import bodies
 from ragfilter.service.bodies import (
     DifyAsked,
     FilterAsked,
@@ -36,9 +36,18 @@ from ragfilter.service.bodies import (
     SearchAsked,
     settings_for,
 )
-from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided, Meters, Work
-from ragfilter.service.gate import ASSETS, LOOPBACK, MAX_BYTES, Caller, TokenGate
-from ragfilter.service.problems import Problem, Refused
+from ragfilter.service.desk import CallersDesk, Decided, Meters, Work
+from ragfilter.service.gate import (
+    ASSETS,
+    DOCUMENTED,
+    LOOPBACK,
+    MAX_BYTES,
+    Caller,
+    Problem,
+    Refused,
+    TokenGate,
+    explain,
+)
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
@@ -47,7 +56,7 @@ R = TypeVar("R")
 
 ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the others do not."
 COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
-RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in problems.DOCUMENTED}
+RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in DOCUMENTED}
 TITLE = "ragfilter"
 
 
@@ -216,24 +225,21 @@ def _add_state(app: FastAPI, serving: Serving, work: Work, meters: Meters) -> No
 
 def _handle_errors(app: FastAPI) -> None:
     def failed(request: Request, error: Exception) -> JSONResponse:
-        return problems.explain(error, request.url.path)
-
-    def refused(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        message, remedy = str(error.detail), "See /docs."
-        return problems.answer(error.status_code, message, remedy, request.url.path)
+        return explain(error, request.url.path)
 
     def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:])
         why = complaint(first["msg"])
-        said = InputError(f"{place or 'body'}: {why}.", remedy="See /docs.")
+        json = "json" in request.headers.get("content-type", "json")
+        remedy = "See /docs." if json else "Send the header `Content-Type: application/json`."
+        said = InputError(f"{place or 'body'}: {why}.", remedy=remedy)
         return failed(request, said)
 
     app.add_exception_handler(RagfilterError, failed)
     app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(HTTPException, failed)
     app.add_exception_handler(Exception, failed)
 
 
@@ -245,7 +251,7 @@ class _Agents:
         self._apps: dict[Caller, ASGIApp] = {}
         self._servers = {}
         for caller in {_kind(each) for each in serving.tokens.values() or [serving.anyone]}:
-            desk = AgentsDesk(CallersDesk(serving.bench, meters, caller, "/mcp"))
+            desk = CallersDesk(serving.bench, meters, caller, "/mcp")
             tools = ChunkTools(desk, serving.collection, serving.settings, caller.user)
             server = make_server(tools, carry=partial(_carried, work))
             self._apps[caller] = server.streamable_http_app(

@@ -31,16 +31,13 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Reranker
 from ragfilter.report import ChunkRow
 from ragfilter.service.bodies import fallbacks
-from ragfilter.service.gate import Caller
-from ragfilter.service.problems import Refused
+from ragfilter.service.gate import GONE, Caller, Refused
 from ragfilter.settings.schema import Settings
 
 T = TypeVar("T")
 
 WAITING = 200
 """How many requests may wait for a thread."""
-GONE = 499
-"""The status of an answer that nobody reads."""
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -107,6 +104,14 @@ class CallersDesk:
     caller: Caller
     path: str
 
+    def __getitem__(self, name: str) -> AgentsCollection:
+        return AgentsCollection(self, name)
+
+    def collection(self, name: str) -> protocols.Collection:
+        """The collection called `name`. Raises Refused, StoreError."""
+        self.caller.check(name)
+        return self.bench.collection(name)
+
     def search(self, question: str, collection: str, settings: Settings, user: User) -> Decided:
         """Search a collection. Raises Refused, and what `OpenCollection.search` raises."""
         self.caller.check(collection)
@@ -153,21 +158,6 @@ class CallersDesk:
         rows = report.rows(result)
         self.meters.decided(self.path, result, rows, perf_counter() - started)
         return result, rows
-
-
-@dataclass(frozen=True, slots=True)
-class AgentsDesk:
-    """The workspace as the tools of a caller's agent see it."""
-
-    desk: CallersDesk
-
-    def __getitem__(self, name: str) -> AgentsCollection:
-        return AgentsCollection(self.desk, name)
-
-    def collection(self, name: str) -> protocols.Collection:
-        """The collection called `name`. Raises Refused, StoreError."""
-        self.desk.caller.check(name)
-        return self.desk.bench.collection(name)
 
 
 @dataclass(frozen=True, slots=True)

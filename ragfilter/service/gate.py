@@ -1,5 +1,5 @@
 """Who may ask the service, and what every request passes first: who asks, under which host name,
-and how much is read of it.
+and how much is read of it. Every error has one JSON shape: its kind, what is wrong, what to do.
 
 A TOML file holds hashed tokens, each of which is a user:
 
@@ -13,23 +13,34 @@ departments = ["ops"]
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragfilter.basics.files import TomlTable, check_table, read_toml
-from ragfilter.errors import InputError
+from ragfilter.errors import (
+    CollectionMissing,
+    ConflictError,
+    DependencyError,
+    InputError,
+    RagfilterError,
+)
 from ragfilter.model import MAX_LEVEL, PUBLIC, User
-from ragfilter.service.problems import Refused, explain
+from ragfilter.text.normalise import whole
+
+log = logging.getLogger(__name__)
 
 REMEDY = "Write each [[token]] as `ragfilter token NAME` prints it."
 
@@ -228,3 +239,60 @@ def _limited(receive: Receive) -> Receive:
 def _too_large() -> Refused:
     most = f"{MAX_BYTES // 1024 // 1024} MiB"
     return Refused(413, f"The body has more than {most}.", remedy="Send less at once.")
+
+
+DIFY = "/retrieval"
+"""The address whose errors also have the fields that Dify documents."""
+CODES = {400: 1001, 401: 1002, 403: 1002, 404: 2001}
+"""Its codes: a header that cannot be read, no permission, no such knowledge base."""
+MAX_CHARS = 1000
+GONE = 499
+"""The status of an answer that nobody reads."""
+DOCUMENTED = (400, 401, 403, 404, 408, 413, 422, 429, 503, 504)
+UNREADY = ("The service cannot answer this now.", "Its log says why. Try again later.")
+
+
+class Problem(BaseModel):
+    """An error of any address."""
+
+    error: str = Field(description="Its kind.", examples=["SettingsError"])
+    message: str = Field(description="What is wrong.")
+    remedy: str = Field(description="What to do about it.")
+
+
+class Refused(RagfilterError):
+    """The service does not carry a request out; `status` is the HTTP status."""
+
+    def __init__(self, status: int, message: str, *, remedy: str = "") -> None:
+        self.status = status
+        super().__init__(message, remedy=remedy)
+
+
+def explain(error: Exception, path: str) -> JSONResponse:
+    """The answer to a request for `path` that failed. What only the operator may know is logged
+    instead."""
+    kind, remedy = type(error).__name__, UNREADY[1]
+    if isinstance(error, Refused | HTTPException):
+        status = error.status if isinstance(error, Refused) else error.status_code
+        kind = HTTPStatus(status).phrase.replace(" ", "") if status != GONE else "Gone"
+        message = error.message if isinstance(error, Refused) else str(error.detail)
+        remedy = error.remedy if isinstance(error, Refused) else "See /docs."
+    elif isinstance(error, InputError | CollectionMissing | ConflictError):
+        missing = isinstance(error, CollectionMissing)
+        status = 404 if missing else 422 if isinstance(error, InputError) else 409
+        message, remedy = error.message, error.remedy
+    elif isinstance(error, RagfilterError):
+        log.warning("%s: %s", path, error)
+        status, message = 501 if isinstance(error, DependencyError) else 503, UNREADY[0]
+    else:
+        log.error("%s failed", path, exc_info=error)
+        status, kind, message = 500, "Unexpected", "An unexpected error happened."
+    content: dict[str, object] = Problem(
+        error=kind, message=whole(message[:MAX_CHARS]), remedy=remedy[:MAX_CHARS]
+    ).model_dump()
+    if path == DIFY:
+        content |= {"error_code": CODES.get(status, status), "error_msg": f"{message} {remedy}"}
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    if status in (429, 503):
+        headers["Retry-After"] = "1"
+    return JSONResponse(content, status, headers)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter.basics.files import TextFiles, decode, read_text
+from ragfilter.basics.files import TextFiles, decode
 from ragfilter.basics.files import parse_toml as parse_tree
 from ragfilter.errors import InputError, SettingsError, complaint, extra
 from ragfilter.settings import profiles
@@ -125,17 +124,20 @@ def of_profile(name: str, *more: Given) -> Settings:
 
 def read_toml(path: Path) -> tuple[Given, str | None]:
     """The values of a settings file, and the profile it names. Raises SettingsError."""
-    return _read(partial(read_text, path), str(path))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            remedy="Check its name and permissions.",
+        ) from None
+    return parse_toml(content, str(path))
 
 
 def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
     """The same of a file's content; `path` names it in messages. Raises SettingsError."""
-    return _read(partial(decode, content, path), path)
-
-
-def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
     try:
-        tree = parse_tree(read(), path)
+        tree = parse_tree(decode(content, path), path)
     except InputError as error:
         # What is wrong with the file is wrong with the settings.
         raise SettingsError(error.message, remedy=error.remedy) from None
@@ -144,11 +146,6 @@ def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
         raise SettingsError(f"{path}: profile must be a string.", remedy='Write profile = "full".')
     values: dict[str, Any] = {}
     for section, body in tree.items():
-        if isinstance(body, list) and section in Settings.model_fields:
-            raise SettingsError(
-                f"[[{section}]] (from {path}) is a list of sections.",
-                remedy=f"Write [{section}], once.",
-            )
         if not isinstance(body, dict):
             raise _unknown(section, path)
         values |= {f"{section}.{name}": value for name, value in body.items()}
@@ -160,21 +157,20 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
 
     `reranker` is the one without them: ENABLE_RERANKER only replaces none.
     """
-    sources = [
-        Given(f"{FROM_ENVIRONMENT} {name}", {path: environ[name]})
-        for name, path in SEED_VARIABLES.items()
-        if environ.get(name, "") != ""
-    ]
-    if environ.get("RERANKER_MODEL"):
-        origin = f"{FROM_ENVIRONMENT} RERANKER_MODEL"
-        sources.append(Given(origin, {"quality.reranker": "cross_encoder"}))
-    if environ.get("ENABLE_RERANKER", "") != "":
-        origin = f"{FROM_ENVIRONMENT} ENABLE_RERANKER"
-        wanted = _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin)
-        if not wanted:
-            sources.append(Given(origin, {"quality.reranker": "none"}))
-        elif reranker == "none" and not environ.get("RERANKER_MODEL"):
-            sources.append(Given(origin, {"quality.reranker": "late_interaction"}))
+
+    def given(name: str, path: str, value: str) -> Given:
+        return Given(f"{FROM_ENVIRONMENT} {name}", {path: value})
+
+    named = {name: environ[name] for name in SEED_VARIABLES if environ.get(name)}
+    sources = [given(name, SEED_VARIABLES[name], value) for name, value in named.items()]
+    if named.get("RERANKER_MODEL"):
+        sources.append(given("RERANKER_MODEL", "quality.reranker", "cross_encoder"))
+    if switch := environ.get("ENABLE_RERANKER"):
+        name = "ENABLE_RERANKER"
+        if not _boolean(name, switch, f"{FROM_ENVIRONMENT} {name}"):
+            sources.append(given(name, "quality.reranker", "none"))
+        elif reranker == "none" and "RERANKER_MODEL" not in named:
+            sources.append(given(name, "quality.reranker", "late_interaction"))
     known = {variable(f.path): f.path for f in fields()}
     others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
     for name, value in environ.items():
@@ -186,7 +182,7 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
                 remedy="Correct or unset it.",
                 action="settings",
             )
-        sources.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
+        sources.append(given(name, known[name], value))
     return sources
 
 
@@ -289,18 +285,14 @@ def _bad(path: str, value: Any, origin: str) -> SettingsError:
 
 
 def _unknown(path: str, origin: str) -> SettingsError:
-    hint = _suggestion(path, [f.path for f in fields()])
+    # What was probably meant: a slip, or what begins or ends like it.
+    known, end = [f.path for f in fields()], f".{path.rpartition('.')[2]}"
+    similar = get_close_matches(path, known, n=1, cutoff=ALIKE) or [
+        name for name in known if name.startswith(path) or name.endswith(end)
+    ]
+    hint = f"Did you mean {similar[0]}?" if len(similar) == 1 else "See the settings reference."
     message = f"There is no setting {path!r} (from {origin})."
     return SettingsError(message, remedy=hint, action="settings")
-
-
-def _suggestion(word: str, known: Sequence[str]) -> str:
-    """What was probably meant: a slip of `word`, or the only one that begins or ends like it."""
-    similar = get_close_matches(word, known, n=1, cutoff=ALIKE)
-    if not similar:
-        end = f".{word.rpartition('.')[2]}"
-        similar = [name for name in known if name.startswith(word) or name.endswith(end)]
-    return f"Did you mean {similar[0]}?" if len(similar) == 1 else "See the settings reference."
 
 
 SAVED = "settings"

@@ -104,22 +104,19 @@ def keep(files: TextFiles, name: str, opening: Opening | None) -> None:
 def resolved(folder: str) -> str:
     """`folder` as an absolute path, or the URL of a server or database unchanged. Raises
     InputError."""
-    if is_address(folder):
-        # What cannot be read is shown as such.
-        if shown(folder) == UNSHOWN or urlsplit(folder).password or "password=" in folder:
-            raise InputError(
-                f"{shown(folder)} comes with a password, which would be kept in a file.",
-                remedy="Put it into ~/.pgpass or PGPASSWORD.",
-            )
-        return folder
-    if folder.startswith(SERVERS):
+    if is_address(folder) or folder.startswith(SERVERS):
         parts = web_address(folder)
-        if parts is not None and (parts.username or parts.password):
+        secret = parts is not None and bool(parts.username or parts.password)
+        if is_address(folder):
+            # What cannot be read is shown as such.
+            secret = shown(folder) == UNSHOWN or bool(urlsplit(folder).password)
+        if secret or "password=" in folder:
             raise InputError(
                 f"{shown(folder)} comes with a user or a password, which would be kept in a file.",
-                remedy="Start ragfilter with RAGFILTER_CHROMA_URL instead.",
+                remedy="Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with "
+                "RAGFILTER_CHROMA_URL.",
             )
-        return folder.rstrip("/")
+        return folder.rstrip("/") if folder.startswith(SERVERS) else folder
     try:
         return str(Path(folder).expanduser().resolve())
     except (OSError, RuntimeError, ValueError) as error:
@@ -135,9 +132,8 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
         return TableStore(own if folder == OWN_DATABASE and own else folder)
     if folder.startswith(SERVERS):
         return Server(folder, timeout_s=SERVER_S).open()
-    path = Path(resolved(folder))
     # Chroma would create a new store there.
-    if kind(path / DATABASE) != "file":
+    if kind(Path(folder) / DATABASE) != "file":
         # What looks like an address without its scheme may contain a password.
         named = UNSHOWN if "@" in folder else folder
         raise InputError(
@@ -145,7 +141,7 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
             remedy="Name the folder that was given to chromadb.PersistentClient, the URL of a "
             "server, as http://127.0.0.1:8000, or postgresql://user@host/database.",
         )
-    return ChromaStore.folder(path, shared=True)
+    return ChromaStore.folder(Path(folder), shared=True)
 
 
 def hint(collection: StoredCollection) -> str:
@@ -288,17 +284,11 @@ class Stores:
         if not folder and self._workspace.address and name not in own:
             folder = OWN_DATABASE
         store = self.at(folder)
-        if folder and name in own:
-            raise InputError(
-                f"This workspace has a collection {name!r} already.",
-                remedy="Rename that one first.",
-            )
         other = self._openings().get(name)
-        if other is not None and other.folder != folder:
-            where = shown(other.folder) if other.folder.startswith(SERVERS) else other.folder
+        if (folder and name in own) or (other is not None and other.folder != folder):
             raise InputError(
-                f"A collection {name!r} from {where or 'this workspace'} is open.",
-                remedy="Close that one first.",
+                f"There is another collection {name!r} in this workspace.",
+                remedy="Rename or close that one first.",
             )
         collection = (
             cast("TableStore", store).opened(name, opening.columns, opening.metric)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.postgres.store import PgStore
 
 Rules = Mapping[str, str | None]
+Step = Callable[[int], None]
 EMBED_PART = 64
 """Texts embedded before they are saved, which a kill can lose; one batch of the models."""
 WRITE_PART = 2_000
@@ -86,33 +87,31 @@ def _index_in_store(
     rules: Callable[[], Rules],
     progress: Progress | None,
 ) -> IndexReport:
-    path = workspace.copy_path(name)
-    store = workspace.marked()
+    path, store = workspace.copy_path(name), workspace.marked()
     store.check_ours(name)
     old = None if reset else copies.read_summary(path)
     if not reset:
         _check_target(store, name, old, embedder)
     before = {} if old is None else old.fingerprints
-    fresh = _changed(given, before)
-    report = _report(name, given, before, fresh, embedder)
+    fresh, report = _changed(name, given, before, embedder)
     whole = old is not None and _is_whole(store, name, old)
     if whole and not fresh:
         return report
     _withhold(store, name, path, given)
     rows = {row.chunk.id: row for row in ([] if reset else copies.read_copy(path))}
-    vectors = {_key(row.chunk): row.vector for row in rows.values()}
     parts = workspace.copies_dir / f"{name}.parts"
+    vectors = {_key(row.chunk): row.vector for row in rows.values()}
     vectors |= copies.read_parts(parts, embedder=embedder.name)
     missing = _unembedded(fresh, vectors)
-    steps = _Steps(progress, len(missing) + (len(fresh) if whole else report.total))
+    step = counter(progress, len(missing) + (len(fresh) if whole else report.total))
     save = partial(copies.save_part, parts, embedder=embedder.name)
-    vectors |= _embed(missing, embedder, save, steps)
+    vectors |= _embed(missing, embedder, save, step)
     rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
     if fresh:
         copies.write_copy(path, list(rows.values()), embedder=embedder.name)
     # In the order of the records, in which the rules are exported.
     changed = [record.chunk.id for record in fresh] if whole else list(rows)
-    _fill(store, name, rows, changed, embedder.name, rules(), steps, anew=not whole)
+    _fill(store, name, rows, changed, embedder.name, rules(), step, anew=not whole)
     copies.remove_parts(parts)
     return replace(report, embedded=len(missing), written=len(changed))
 
@@ -130,8 +129,7 @@ def _index_in_database(
     if not reset:
         check_embedder(name, old.embedder if old else "", embedder.name)
     before = {} if old is None or reset else old.fingerprints
-    fresh = _changed(given, before)
-    report = _report(name, given, before, fresh, embedder)
+    fresh, report = _changed(name, given, before, embedder)
     if not fresh:
         return report
     vectors = database.parts(name, embedder=embedder.name)
@@ -140,9 +138,9 @@ def _index_in_database(
         if old.embedder == embedder.name:
             vectors |= database.vectors_of(name, [_key(record.chunk) for record in fresh])
     missing = _unembedded(fresh, vectors)
-    steps = _Steps(progress, len(missing) + len(fresh))
+    step = counter(progress, len(missing) + len(fresh))
     save = partial(database.save_part, name, embedder=embedder.name)
-    vectors |= _embed(missing, embedder, save, steps)
+    vectors |= _embed(missing, embedder, save, step)
     prints = {**before, **{i: record.fingerprint for i, record in given.items()}}
     database.put(
         name,
@@ -151,7 +149,7 @@ def _index_in_database(
         content=copies.content_fingerprint(embedder.name, prints),
         reset=reset,
         rules=rules,
-        progress=steps.add,
+        progress=step,
     )
     database.remove_parts(name)
     return replace(report, embedded=len(missing), written=len(fresh))
@@ -171,9 +169,7 @@ def rebuild(
     started = perf_counter()
     check_name(name)
     path = workspace.copy_path(name)
-    with only_one(workspace, name), _beyond_repair(workspace):
-        store = workspace.marked()
-        store.check_ours(name)
+    with only_one(workspace, name):
         summary = copies.read_summary(path)
         if summary is None:
             raise StoreError(
@@ -181,43 +177,33 @@ def rebuild(
                 remedy="Index its source again.",
             )
         rows = {row.chunk.id: row for row in copies.read_copy(path)}
-        steps = _Steps(progress, len(rows))
-        _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, steps, anew=True)
+        step = counter(progress, len(rows))
+        try:
+            store = workspace.marked()
+            store.check_ours(name)
+            _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, step, anew=True)
+        except StoreError as error:
+            if error.action != "rebuild":
+                raise
+            # A store that fails even here is not repaired by what its own errors advise.
+            where = "the data of the Chroma server" if workspace.server else workspace.chroma_dir
+            raise StoreError(
+                error.message,
+                remedy=f"Move {where} away, which deletes nothing. Then rebuild every collection "
+                f"that has a copy: {', '.join(workspace.copied())}.",
+                action="rebuild",
+            ) from error
     seconds = perf_counter() - started
     return IndexReport(collection=name, total=len(rows), written=len(rows), seconds=seconds)
 
 
-@contextmanager
-def _beyond_repair(workspace: Workspace) -> Iterator[None]:
-    """A store that fails even here is not repaired by rebuilding, which its own errors advise."""
-    try:
-        yield
-    except StoreError as error:
-        if error.action != "rebuild":
-            raise
-        where = "the data of the Chroma server" if workspace.server else workspace.chroma_dir
-        raise StoreError(
-            error.message,
-            remedy=f"Move {where} away, which deletes nothing. Then rebuild every collection that "
-            f"has a copy: {', '.join(workspace.copied())}.",
-            action="rebuild",
-        ) from error
-
-
-def _changed(given: Mapping[str, Record], before: Mapping[str, str]) -> list[Record]:
-    """The records that are not there as they are, by the fingerprints of what was `before`."""
-    return [record for i, record in given.items() if before.get(i) != record.fingerprint]
-
-
-def _report(
-    name: str,
-    given: Mapping[str, Record],
-    before: Mapping[str, str],
-    fresh: Sequence[Record],
-    embedder: Embedder,
-) -> IndexReport:
-    """What indexing the `fresh` of the `given` records does to what was there `before`."""
-    return IndexReport(
+def _changed(
+    name: str, given: Mapping[str, Record], before: Mapping[str, str], embedder: Embedder
+) -> tuple[list[Record], IndexReport]:
+    """The records that are not there as they are, by the fingerprints of what was `before`, and
+    what indexing them does."""
+    fresh = [record for i, record in given.items() if before.get(i) != record.fingerprint]
+    return fresh, IndexReport(
         collection=name,
         total=len(before.keys() | given.keys()),
         added=sum(1 for record in fresh if record.chunk.id not in before),
@@ -228,20 +214,18 @@ def _report(
     )
 
 
-class _Steps:
-    """Counts embedding and writing as one progress."""
+def counter(progress: Progress | None, total: int) -> Step:
+    """Counts embedding and writing as one progress. A stop is raised by it, so call it only after
+    the results are safe."""
+    done = 0
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._done = 0
+    def add(steps: int) -> None:
+        nonlocal done
+        done += steps
+        if progress is not None:
+            progress(done, total)
 
-    def add(self, steps: int) -> None:
-        """Count `steps` more. A stop is raised here, so call it only after their results are
-        safe."""
-        self._done += steps
-        if self._progress is not None:
-            self._progress(self._done, self._total)
+    return add
 
 
 def _unique(records: Iterable[Record]) -> dict[str, Record]:
@@ -349,18 +333,18 @@ def _embed(
     texts: Sequence[str],
     embedder: Embedder,
     save: Callable[[Sequence[str], Vectors], None],
-    steps: _Steps,
+    step: Step,
 ) -> dict[str, Vectors]:
     """The vectors of these texts by their keys; every part is saved before the next. An embedder
     may say how many it embeds `at_once`."""
     vectors: dict[str, Vectors] = {}
-    steps.add(0)
+    step(0)
     for part in pages(texts, getattr(embedder, "at_once", EMBED_PART)):
         keys = [copies.text_key(text) for text in part]
         made = embedder.embed(part)
         save(keys, made)
         vectors.update(zip(keys, made, strict=True))
-        steps.add(len(part))
+        step(len(part))
     return vectors
 
 
@@ -371,7 +355,7 @@ def _fill(
     changed: Collection[str],
     embedder: str,
     rules: Rules,
-    steps: _Steps,
+    step: Step,
     *,
     anew: bool,
 ) -> None:
@@ -383,7 +367,7 @@ def _fill(
     waiting = [with_rule(rows[i], rules) for i in changed]
     for part in pages(waiting, WRITE_PART):
         collection.write(part)
-        steps.add(len(part))
+        step(len(part))
     prints = {i: row.fingerprint for i, row in rows.items()}
     collection.mark_content(copies.content_fingerprint(embedder, prints))
 

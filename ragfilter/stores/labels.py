@@ -134,13 +134,14 @@ class LabelBook(database.Book):
     ) -> tuple[Label, ...]:
         """Give chunks the same label, all or none, and the `place` that it judges in them. It
         replaces the labeller's earlier labels."""
-        rows = [_row(collection, query, i, grade, who, "human") for i in chunk_ids]
         with self._writing() as connection:
-            inserts = [_labels.insert().values(row).returning(_labels) for row in rows]
-            labels = tuple(_label(connection.execute(each).one()) for each in inserts)
+            labels = tuple(
+                _label(connection.execute(_labels.insert().values(row).returning(_labels)).one())
+                for row in (_row(collection, query, i, grade, who, "human") for i in chunk_ids)
+            )
             if place is not None:
-                places = [_place_row(label.id, place) for label in labels]
-                connection.execute(_places.insert(), places)
+                rows = [_place_row(label.id, place) for label in labels]
+                connection.execute(_places.insert(), rows)
             return labels
 
     def add(
@@ -194,20 +195,6 @@ class LabelBook(database.Book):
                     made = _labels.insert().values(row | {"chunk_id": chunk_id})
                     new = connection.execute(made.returning(_labels.c.id)).scalar_one()
                     connection.execute(_places.insert().values(_place_row(new, place)))
-
-    def add_places(
-        self, collection: str, labels: Iterable[tuple[str, str, int, Quoted]], *, who: str
-    ) -> int:
-        """Add labels of people as (question, chunk id, grade, place), all or none. Returns how
-        many."""
-        rows = list(labels)
-        with self._writing() as connection:
-            for query, chunk_id, grade, place in rows:
-                row = _row(collection, query, chunk_id, grade, who, "human")
-                made = _labels.insert().values(row).returning(_labels.c.id)
-                label_id = connection.execute(made).scalar_one()
-                connection.execute(_places.insert().values(_place_row(label_id, place)))
-        return len(rows)
 
     def take_back(self, label_ids: Sequence[int]) -> None:
         """Remove labels; the labeller's previous ones count again. Repeating it does nothing."""
@@ -343,10 +330,9 @@ class LabelBook(database.Book):
         oldest = (
             sa.select(_asked.c.id).where(mine).order_by(_asked.c.id.desc()).offset(MAX_ASKED)
         )  # fmt: skip
+        if not self.records_history(collection):
+            return
         with self._writing() as connection:
-            off = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
-            if connection.execute(off).first() is not None:
-                return
             connection.execute(_asked.delete().where(mine, _asked.c.text == text))
             row = {"at": datetime.now(UTC), "collection": collection, "text": text}
             connection.execute(_asked.insert().values(row))

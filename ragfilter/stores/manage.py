@@ -13,7 +13,7 @@ interrupted, and never replaces what is another. At the end, counts and checksum
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,7 +31,7 @@ from ragfilter.settings import config
 from ragfilter.stores import copies, foreign, labels, preferences, runs
 from ragfilter.stores.base import check_name, pages
 from ragfilter.stores.copies import StoredRow, content_fingerprint
-from ragfilter.stores.index import only_one, rebuild
+from ragfilter.stores.index import counter, only_one, rebuild
 from ragfilter.stores.workspace import Workspace
 
 with extra("chroma"):
@@ -98,25 +98,24 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
         before, after = workspace.copy_path(old), workspace.copy_path(new)
         # A second name of the same file, so that the collection always has its copy.
         after.unlink(missing_ok=True)
-        if before.exists():
-            try:
-                os.link(before, after)
-            except OSError as error:
-                raise StoreError(
-                    f"The copy {before} cannot be renamed: {error.strerror}.",
-                    remedy="Check the permissions of its folder, and that its file system supports "
-                    "hard links.",
-                ) from None
         try:
+            if before.exists():
+                os.link(before, after)
             rename_rows(workspace.database_url, old, new)
             try:
                 store.rename(old, new)
             except StoreError:
                 rename_rows(workspace.database_url, new, old)
                 raise
-        except StoreError:
+        except (OSError, StoreError) as error:
             after.unlink(missing_ok=True)
-            raise
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(
+                f"The copy {before} cannot be renamed: {error.strerror}.",
+                remedy="Check the permissions of its folder, and that its file system supports "
+                "hard links.",
+            ) from None
         before.unlink(missing_ok=True)
         copies.remove_parts(workspace.copies_dir / f"{old}.parts")
 
@@ -217,7 +216,9 @@ def copy_workspace(
         for book in BOOKS:
             book(workspace.database_url).close()
     for table in TABLES:
-        _check_only_ours(table, source, target)
+        sent = _read(table, source)
+        if any(sent.get(key) != row for key, row in _read(table, target).items()):
+            raise InputError(f"The target has other rows in its table {table.name}.", remedy=OTHER)
     names = [info.name for info in source.store().collections() if info.ours]
     done = [_copy_collection(name, source, target, progress(name)) for name in names]
     tables = (_copy_table(table, source, target) for table in TABLES)
@@ -244,7 +245,7 @@ def _copy_collection(
             prints = {row.chunk.id: row.fingerprint for row in rows}
             database.put(
                 name, rows, embedder=model, content=content_fingerprint(model, prints),
-                progress=_counted(progress, len(rows)),
+                progress=counter(progress, len(rows)),
             )  # fmt: skip
     if database is None:
         copies.write_copy(target.copy_path(name), rows, embedder=model)
@@ -254,24 +255,14 @@ def _copy_collection(
     return Copied(name, count, count, sent)
 
 
-def _counted(progress: Progress | None, total: int) -> Callable[[int], None]:
-    done = 0
-
-    def add(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, total)
-
-    return add
-
-
-def _rows(name: str, workspace: Workspace) -> Iterator[StoredRow]:
-    """What is stored of a collection, with the rules as they are now."""
+def _rows(
+    name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list
+) -> Iterator[StoredRow]:
+    """What is stored of a collection, with the rules as they are now. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
     summary, given = workspace.summary(name), as_given(workspace, name)
     prints = summary.fingerprints if summary else {}
-    for ids in pages(list(collection.entries()), PAGE):
+    for ids in pages(ordered(collection.entries()), PAGE):
         vectors = collection.vectors(ids)
         for vector, (i, chunk) in zip(vectors, collection.chunks(ids).items(), strict=True):
             yield StoredRow(chunk, vector, given.get(i), prints.get(i, ""))
@@ -279,15 +270,12 @@ def _rows(name: str, workspace: Workspace) -> Iterator[StoredRow]:
 
 def _checksum(name: str, workspace: Workspace) -> str:
     """The sha256 of every chunk and vector of a collection. Raises CollectionMissing."""
-    collection = workspace.store().collection(name)
     digest = sha256()
-    for ids in pages(sorted(collection.entries()), PAGE):
-        vectors = collection.vectors(ids)
-        for vector, chunk in zip(vectors, collection.chunks(ids).values(), strict=True):
-            bare = replace(chunk, metadata={})
-            fields = (bare.text, bare.rule, sorted(chunk.metadata.items()))
-            digest.update(repr((bare, *fields)).encode())
-            digest.update(vector.tobytes())
+    for row in _rows(name, workspace, sorted):
+        bare = replace(row.chunk, metadata={})
+        fields = (bare.text, bare.rule, sorted(row.chunk.metadata.items()))
+        digest.update(repr((bare, *fields)).encode())
+        digest.update(row.vector.tobytes())
     return digest.hexdigest()
 
 
@@ -324,13 +312,6 @@ def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
         target.write(name, text)
     checksum = sha256(repr(sorted(sent.items())).encode()).hexdigest()
     return Copied("files", len(sent), len(fresh), checksum)
-
-
-def _check_only_ours(table: sa.Table, source: Workspace, target: Workspace) -> None:
-    """Raise InputError if the target holds rows that the source does not have."""
-    sent = _read(table, source)
-    if any(sent.get(key) != row for key, row in _read(table, target).items()):
-        raise InputError(f"The target has other rows in its table {table.name}.", remedy=OTHER)
 
 
 def _read(table: sa.Table, workspace: Workspace) -> dict[tuple[Any, ...], tuple[Any, ...]]:

@@ -109,39 +109,26 @@ def _own_fields(row: Metadata) -> dict[str, Any]:
 def references(value: object) -> tuple[str, ...]:
     """Chunk ids from a JSON list, a list, or one plain id; each once, in order."""
     if isinstance(value, str):
-        value = _json_list(value)
-    if not isinstance(value, list):
-        return ()
-    return tuple(dict.fromkeys(str(item) for item in value if item not in (None, "")))
-
-
-def _json_list(text: str) -> list[object]:
-    try:
-        parsed = loads(text)
-    except (ValueError, RecursionError):
-        return [text.strip()] if text.strip() else []
-    return parsed if isinstance(parsed, list) else [text.strip()]
+        text = value.strip()
+        try:
+            value = loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        value = value if isinstance(value, list) else [text]
+    items = value if isinstance(value, list) else []
+    return tuple(dict.fromkeys(str(item) for item in items if item not in (None, "")))
 
 
 def _department(value: object) -> tuple[str | None, bool]:
     # A list or object names no single department, so it is unknown who may see the chunk. Hide it.
-    if value is None:
-        return None, True
-    if isinstance(value, str | int | float):
-        return whole(str(value)).strip() or None, True
-    return None, False
+    readable = value is None or isinstance(value, str | int | float)
+    return (_text(value).strip() or None if readable else None), readable
 
 
 def _page(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        return int(value.strip()[:18])
-    return None
+    text = str(value).strip().removesuffix(".0")
+    digits = text.isascii() and text.isdigit() and not isinstance(value, bool)
+    return int(text[:18]) if digits else value if type(value) is int else None
 
 
 def _rule(value: object) -> str | None:

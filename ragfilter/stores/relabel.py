@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import groupby
 
 from ragfilter.model import Chunk, User
@@ -23,6 +24,7 @@ RUN = 4
 HALF = 0.5
 ENOUGH = 0.8
 """The share of a quote that must be found in all chunks together."""
+UNFOUND = ("ambiguous", "gone")
 WORD = re.compile(r"\w+")
 Words = tuple[str, ...]
 Runs = list[tuple[int, int]]
@@ -55,7 +57,7 @@ class Relabelled:
         if not every:
             return ""
         counts = ((kind, sum(found == kind for *_, found in self.lost))
-                  for kind in ("ambiguous", "gone"))  # fmt: skip
+                  for kind in UNFOUND)  # fmt: skip
         rest = "".join(f"; {count} {kind}" for kind, count in counts if count)
         return f"labels mapped: {self.mapped / every:.0%} ({self.mapped} of {every}{rest})"
 
@@ -87,26 +89,19 @@ class QuoteFinder:
             return Located((), "gone", 0.0)
         shared = {i: _shared(words, self._words[i]) for i in among}
         whole = [i for i, runs in shared.items() if any(size == len(words) for _, size in runs)]
-        ways: tuple[tuple[Found, list[str]], ...] = (
-            ("exact", [i for i in whole if place.quote in self._chunks[i].text]),
-            ("normalised", whole),
-        )
-        for found, ids in ways:
-            if len(ids) == 1 or (ids and self._overlap(ids, words)):
-                return Located(tuple(ids), found)
-            if ids:
-                return Located(tuple(ids), "ambiguous")
+        exact = [i for i in whole if place.quote in self._chunks[i].text]
+        if ids := exact or whole:
+            sure = len(ids) == 1 or self._overlap(ids, words)
+            found: Found = "exact" if exact else "normalised"
+            return Located(tuple(ids), found if sure else "ambiguous")
         ids = self._cover(shared, len(words))
         taken = {at + n for runs in shared.values() for at, size in runs for n in range(size)}
         score = len(taken) / len(words)
         if score < ENOUGH:
             return Located(tuple(ids), "gone", score)
-        return Located(
-            tuple(ids),
-            "exact" if all(self._chunks[i].text in place.quote for i in ids)
-            else "normalised" if score == 1 else "fuzzy",
-            score,
-        )  # fmt: skip
+        quoted = all(self._chunks[i].text in place.quote for i in ids)
+        found = "exact" if quoted else "normalised" if score == 1 else "fuzzy"
+        return Located(tuple(ids), found, score)
 
     def _cover(self, shared: Mapping[str, Runs], size: int) -> list[str]:
         """The chunks that hold a quote of so many words. What shares the longest run comes first,
@@ -156,12 +151,12 @@ def remap(
     `dry`. Labels of the `same` chunks, whose text did not change, stay. A label that is ambiguous
     or gone no longer counts until its quote is found. Raises StoreError."""
     finder, places = QuoteFinder(chunks), book.places(collection)
+    find = cache(finder.find)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
     for label in book.standing(collection):
         if label.id in places:
             plain = replace(places[label.id], found="", score=100)
             groups[label.query, label.who, label.made_by, label.grade, plain].append(label)
-    known: dict[Quoted, Located] = {}
     moved: dict[int, tuple[Quoted, Sequence[str]]] = {}
     mapped, lost = 0, []
     for (*_, place), labels in groups.items():
@@ -171,9 +166,9 @@ def remap(
             continue
         if not others and finder.holds(first.chunk_id, place):
             continue
-        finding = known.get(place) or known.setdefault(place, finder.find(place))
+        finding = find(place)
         ids: Sequence[str] = finding.chunk_ids
-        if finding.found in ("ambiguous", "gone"):
+        if finding.found in UNFOUND:
             bare = first.chunk_id.removeprefix(UNCOUNTED)
             lost.append((first.query, bare, finding.found))
             ids = [f"{UNCOUNTED}{bare}"]
@@ -181,7 +176,7 @@ def remap(
             continue
         else:
             mapped += 1
-        new = replace(place, found=finding.found, score=round(100 * finding.score))
+        new = _found(place, finding)
         moved |= {first.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:
         book.move(moved)
@@ -221,23 +216,27 @@ def add_spans(
 ) -> Relabelled:
     """Label the chunks that hold each quote, given as (question, grade, place). What is ambiguous
     or gone is left out and reported. Raises StoreError."""
-    finder, rows, mapped, lost = QuoteFinder(chunks), [], 0, []
-    for question, grade, place in spans:
-        finding = finder.find(place)
-        if finding.found in ("ambiguous", "gone"):
-            lost.append((question, place.quote, finding.found))
-            continue
-        mapped += 1
-        made = replace(place, found=finding.found, score=round(100 * finding.score))
-        rows += [(question, i, grade, made) for i in finding.chunk_ids]
-    book.add_places(collection, rows, who=who)
+    finder, mapped, lost = QuoteFinder(chunks), 0, []
+    with book.transaction():
+        for question, grade, place in spans:
+            finding = finder.find(place)
+            if finding.found in UNFOUND:
+                lost.append((question, place.quote, finding.found))
+                continue
+            mapped += 1
+            new = _found(place, finding)
+            book.mark(collection, question, finding.chunk_ids, grade, who=who, place=new)
     return Relabelled(mapped, tuple(lost))
+
+
+def _found(place: Quoted, finding: Located) -> Quoted:
+    return replace(place, found=finding.found, score=round(100 * finding.score))
 
 
 def mapped_share(places: Mapping[int, Quoted]) -> float | None:
     """The share of the labels that had to be mapped and were; None if none had to be."""
     found = [place.found for place in places.values() if place.found]
-    lost = sum(each in ("ambiguous", "gone") for each in found)
+    lost = sum(each in UNFOUND for each in found)
     return 1 - lost / len(found) if found else None
 
 

@@ -27,7 +27,6 @@ import json
 import os
 import threading
 from datetime import datetime
-from functools import cached_property
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
@@ -234,8 +233,8 @@ class Workspace:
         if not taken(self._lock):
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
-                remedy="Stop that process, use another folder, or share the vectors through a "
-                "Chroma server (`chroma run`).",
+                remedy="Stop that process, use another folder, or copy the workspace into "
+                "PostgreSQL, which many processes share.",
                 action="folder",
             )
         note = {
@@ -310,21 +309,24 @@ def _holder(folder: Path) -> str:
         return "another process"
 
 
-class SharedTextFiles(TextFiles):
+class SharedTextFiles(TextFiles, database.OptionalBook):
     """Text files in the database at `url`, copied to `folder` to be read there. Also raises
     StoreError."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        super().__init__(folder)
-        self._url = url
+    what = "workspace"
+    called = "The workspace's database"
+    tables = (_files,)
+    busy_s = database.BUSY_S
 
-    @cached_property
-    def _table(self) -> _FileTable:
-        return _FileTable(self._url)
+    def __init__(self, folder: Path, url: str) -> None:
+        TextFiles.__init__(self, folder)
+        database.OptionalBook.__init__(self, url)
 
     def names(self, under: str) -> list[str]:
+        self._open()
         start = f"{under}/"
-        return [n.removeprefix(start) for n in self._table.names() if n.startswith(start)]
+        every = (name for (name,) in self._read(sa.select(_files.c.name)))
+        return [name.removeprefix(start) for name in every if name.startswith(start)]
 
     def path(self, name: str) -> Path:
         text = self.read(name)
@@ -335,34 +337,20 @@ class SharedTextFiles(TextFiles):
         return super().path(name)
 
     def read(self, name: str) -> str | None:
-        return self._table.text(name)
-
-    def write(self, name: str, text: str) -> None:
-        self._table.put(name, text)
-
-    def delete(self, name: str) -> None:
-        self._table.put(name, None)
-
-    def close(self) -> None:
-        if "_table" in vars(self):
-            self._table.close()
-            del self._table
-
-
-class _FileTable(database.Book):
-    what = "workspace"
-    called = "The workspace's database"
-    tables = (_files,)
-
-    def names(self) -> list[str]:
-        return [name for (name,) in self._read(sa.select(_files.c.name))]
-
-    def text(self, name: str) -> str | None:
+        self._open()
         found = self._read(sa.select(_files.c.text).where(_files.c.name == name))
         return found[0][0] if found else None
 
-    def put(self, name: str, text: str | None) -> None:
+    def write(self, name: str, text: str) -> None:
+        self._open()
         with self._writing() as connection:
             connection.execute(_files.delete().where(_files.c.name == name))
-            if text is not None:
-                connection.execute(_files.insert().values(name=name, text=text))
+            connection.execute(_files.insert().values(name=name, text=text))
+
+    def delete(self, name: str) -> None:
+        self._open()
+        with self._writing() as connection:
+            connection.execute(_files.delete().where(_files.c.name == name))
+
+    def close(self) -> None:
+        database.OptionalBook.close(self)

@@ -100,7 +100,7 @@ def test_few_questions_have_no_interval(values: list[float], known: bool) -> Non
     made = interval(np.array(values))
     assert made.mean == pytest.approx(np.mean(values))
     assert (made.ends is not None) == known
-    assert (wording.gain(made).endswith(wording.TOO_FEW)) == (not known)
+    assert (wording.TOO_FEW in wording.gain(made)) == (not known)
 
 
 @pytest.mark.parametrize(

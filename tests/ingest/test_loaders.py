@@ -32,8 +32,8 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
     [
         ("{broken", r"not valid JSON \(Expecting property name .* at column 2\)\."),
         ('"text"', "not a JSON object"),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"id": ' + "1" * 5000 + ', "text": "t"}', "too many digits"),
+        ("[" * 100_000, "maximum recursion"),
+        ('{"id": ' + "1" * 5000 + ', "text": "t"}', "Exceeds the limit"),
         ('{"text": "t"}', "the id is missing"),
         ('{"id": "b"}', "the text is missing"),
         ('{"id": "b", "text": " "}', "the text is missing"),

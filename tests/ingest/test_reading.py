@@ -130,7 +130,7 @@ def test_bad_records_are_listed_while_the_rest_goes_in(tmp_path: Path) -> None:
     ids, told = lenient(tmp_path)
     assert ids == ["a", "c", "d", "g"]
     assert [message.split(": ")[0] for message in told] == [
-        "d.json, line 1", "a.jsonl, line 2", "a.jsonl, line 3", "a.jsonl, line 4",
+        "d.json, line 2", "a.jsonl, line 2", "a.jsonl, line 3", "a.jsonl, line 4",
         "a.jsonl, line 5", "b.csv, line 3", "b.csv, line 4", "c.txt, line 1",
     ]  # fmt: skip
 

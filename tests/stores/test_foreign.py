@@ -214,11 +214,11 @@ def test_two_of_one_name_are_refused(bench: Workbench, theirs: Path, tmp_path: P
     with pytest.raises(InputError, match="that ragfilter does not own"):
         carry_out(Order("notes", str(tmp_path / "a.txt")), bench)
     carry_out(Order("long", str(tmp_path / "a.txt")), bench)
-    with pytest.raises(InputError, match="already"):
+    with pytest.raises(InputError, match="another collection"):
         bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.load_embedder)
     # Nor does another folder's collection, or a renamed one, take the place of one that is open.
     shutil.copytree(theirs, tmp_path / "others")
-    with pytest.raises(InputError, match=rf"from {theirs} is open"):
+    with pytest.raises(InputError, match="another collection"):
         bench.stores.open("notes", Opening(str(tmp_path / "others"), BUNDLED), bench.load_embedder)
     with pytest.raises(InputError, match="'notes' already"):
         manage.rename(bench.workspace, "long", "notes")

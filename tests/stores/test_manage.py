@@ -118,11 +118,10 @@ def test_the_command_line_does_it_all(
     every = ["--set", "clearance.enabled=false", "--out", str(tmp_path / "o")]
     assert main(["collections", "export", "mine", *every, *where]) == 0
     assert len((tmp_path / "o").read_text().splitlines()) == 4
-    assert main(["collections", "rename", "mine", "yours", *where]) == 0
-    assert main(["collections", "delete", "yours", *where]) == 2
+    assert main(["collections", "delete", "mine", *where]) == 2
     told = capsys.readouterr().err
-    assert "--yes yours" in told
+    assert "--yes mine" in told
     assert "`ragfilter labels export`" in told
-    assert main(["collections", "delete", "yours", "--yes", "yours", *where]) == 0
+    assert main(["collections", "delete", "mine", "--yes", "mine", *where]) == 0
     assert main(["collections", *where]) == 0
     assert "No collection yet" in capsys.readouterr().err

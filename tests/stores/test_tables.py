@@ -261,6 +261,6 @@ def test_a_password_is_never_kept(tmp_path: Path) -> None:
     )  # fmt: skip
     with open_workspace(tmp_path / "ws") as bench:
         for place in places:
-            with pytest.raises(InputError, match="comes with a password") as error:
+            with pytest.raises(InputError, match="comes with a user or a password") as error:
                 bench.stores.open("t", Opening(place, BUNDLED), bench.load_embedder)
             assert "hush" not in str(error.value)

@@ -21,7 +21,6 @@ from ragfilter.cli.rules.select import (
     change_text,
     rules,
     select,
-    select_rules,
 )
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
@@ -132,15 +131,15 @@ def export(
     Rules edited later are listed as changed since this export, if it has all rules that were edited
     before, and goes to a file or pipe.
     """
+    user = viewing.viewer
     with place.open("rules") as bench:
         # Read before the rules, so that no edit counts as exported that is not in the file.
         last_edit = bench.journal.last_edit(place.collection)
         edited = bench.journal.edited_since_export(place.collection)
         chunks = bench.collection(place.collection).entries()
-    user = viewing.viewer
+        selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
     lacking = (i for i in edited if i not in chunks or not user.sees(chunks[i]))
     has_all_edited = user.unrestricted or not any(lacking)
-    selected = select_rules(place, viewing, where)
     if rule_files.is_csv(out):
         text = rule_files.csv_text(selected.chunks)
     else:

@@ -24,7 +24,6 @@ from ragfilter.cli.options import (
     Filtering,
     Place,
     QueryOptions,
-    Viewing,
     text_argument,
     text_option,
 )
@@ -147,13 +146,6 @@ def select(
     chunks = store.chunks(select_ids(bench, collection, where, user)[:limit])
     warn(store.incomplete)
     return Selection(tuple(chunks.values()), store.incomplete)
-
-
-def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) -> Selection:
-    """The selected chunks that have a rule."""
-    user = viewing.viewer
-    with place.open("rules") as bench:
-        return select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
 
 
 Rules = Mapping[str, str | None]

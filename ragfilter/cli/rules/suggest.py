@@ -13,7 +13,7 @@ import contextlib
 import json
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,8 +80,11 @@ def suggest(
     lines, done = drafted_before(out, place.collection) if out and llm else ([], set[str]())
     # The workspace is released before the LLM is called, so that the app can be used meanwhile.
     with place.open("rules") as bench:
-        if llm:
-            _check_llm(bench)
+        if llm and bench.chat is None:
+            raise SettingsError(
+                "No LLM endpoint is configured.",
+                remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL.",
+            )
         selected = select(bench, place.collection, where, user=user, limit=limit)
         waiting = [chunk for chunk in selected.chunks if chunk.id not in done]
         known = gather_labelled(queries, bench, place, viewing) if waiting else None
@@ -89,15 +92,6 @@ def suggest(
             _propose(place, bench, selected, known, out)
     if not families:
         _draft(place, bench, selected, waiting, known, out, lines)
-
-
-def _check_llm(bench: Workbench) -> None:
-    if bench.chat is None:
-        raise SettingsError(
-            "No LLM endpoint is configured.",
-            remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
-            "starts a tiny one.",
-        )
 
 
 def _draft(
@@ -132,7 +126,7 @@ def _draft(
         if output.as_json:
             document = place.head(selected.incomplete)
             document |= {"selected": len(selected.chunks), "before": before}
-            output.emit(document | totals_document(totals) | {"drafts": records})
+            output.emit(document | {"totals": totals, "drafts": records})
             return
         output.emit(totals_text(totals, before=before))
         if out and (totals.drafted or before):
@@ -265,10 +259,21 @@ def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
     """The lines of the output file at `path`, which need not exist, and the ids that have a rule
     there. Raises InputError: unusable, not a file of drafts, or for another collection."""
     lines = [*read_lines(path)] if path.exists() else []
-    ids = {_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)}
+    ids = set()
+    for number, line in enumerate(lines, start=1):
+        try:
+            data = json.loads(line)
+            chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"{path}: line {number} is not a draft.", remedy=OTHER_OUT) from None
+        if of != collection:
+            raise InputError(
+                f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT
+            )
+        ids |= set() if rule is None else {str(chunk_id)}
     # A file that cannot be written is reported before the LLM is called.
     _write_lines(path, lines)
-    return lines, {chunk_id for chunk_id in ids if chunk_id is not None}
+    return lines, ids
 
 
 def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> str:
@@ -293,25 +298,3 @@ def totals_text(totals: drafting.Totals, *, before: int) -> str:
         f"{totals.usage.prompt_tokens:,} prompt and {totals.usage.completion_tokens:,} answer "
         f"tokens{cost}, {totals.seconds:.1f} s. Nothing is saved to the collection.\n"
     )
-
-
-def totals_document(totals: drafting.Totals) -> dict[str, Any]:
-    """The same for `--json`."""
-    values: dict[str, Any] = asdict(totals) | {"seconds": round(totals.seconds, 3)}
-    usage: dict[str, Any] = values.pop("usage")
-    paid = {name: values.pop(name) for name in ("cost", "currency")}
-    return values | usage | ({} if paid["cost"] is None else paid)
-
-
-def _drafted(path: Path, number: int, line: str, collection: str) -> str | None:
-    """The id in one line of the output file, None if that draft has no rule."""
-    try:
-        data = json.loads(line)
-        chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{path}: line {number} is not a draft.", remedy=OTHER_OUT) from None
-    if of != collection:
-        raise InputError(
-            f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT
-        )
-    return None if rule is None else str(chunk_id)

@@ -156,35 +156,30 @@ class Items:
         return list(parameters.values())
 
     def leads(self, item: Item) -> tuple[list[Item], list[str]]:
-        """What an item leads to: chunks in order, and references that lead nowhere. What a
-        reference reaches that is no chunk, such as a shared parameter, is walked through."""
-        chunks: dict[Item, None] = {}
-        missing: dict[str, None] = {}
-        seen: set[int] = set()
-        starts = self._starts(item)  # Kept, since `seen` tells nodes by where they are in memory.
-        waiting = [(node, False) for node in reversed(starts)]
-        while waiting:
-            node, named = waiting.pop()
-            if not isinstance(node, dict | list) or id(node) in seen:
-                continue
-            seen.add(id(node))
-            below: list[tuple[Any, bool]] = []
-            for ref in () if named else _refs(node):
-                target = self.api.find(ref)
-                if target is None:
-                    missing[ref] = None
-                elif chunk := self.at(ref):
-                    chunks[chunk] = None
-                else:
-                    below.append((target, named))
-            below += [
-                (node[key], named_below)
-                for key, named_below in below_in(node, named)
-                if named or not str(key).startswith("x-")
-            ]
-            waiting.extend(reversed(below))
+        """What an item leads to: chunks in order, and references that lead nowhere."""
+        refs = dict.fromkeys(self._refs(self._starts(item), {}))
+        chunks = dict.fromkeys(chunk for ref in refs if (chunk := self.at(ref)))
         chunks.pop(item, None)
-        return list(chunks), list(missing)
+        return list(chunks), [ref for ref in refs if self.api.find(ref) is None]
+
+    def _refs(self, node: Any, seen: dict[int, Any], named: bool = False) -> Iterator[str]:
+        """The references in a node that lead to chunks or nowhere. What another one reaches, such
+        as a shared parameter, is walked through."""
+        if not isinstance(node, dict | list) or id(node) in seen:
+            return
+        seen[id(node)] = node  # Kept, since nodes are told apart by where they are in memory.
+        kinds = as_dict(as_dict(as_dict(node).get("discriminator")).get("mapping")).values()
+        # A kind whose reference is not absolute is a name.
+        refs = [ref_of(node), *(ref for ref in kinds if str(ref).startswith("/"))]
+        for ref in filter(None, refs) if not named else ():
+            target = self.api.find(ref)
+            if target is None or self.at(ref):
+                yield ref
+            else:
+                yield from self._refs(target, seen)
+        for key, named_below in below_in(node, named):
+            if named or not str(key).startswith("x-"):
+                yield from self._refs(node[key], seen, named_below)
 
     def _starts(self, item: Item) -> list[Any]:
         """The parts of an item in the order in which its references count: what a caller sends,
@@ -264,8 +259,11 @@ def _prefix(source: str, tree: Mapping[str, Any]) -> str:
         return _tidy(given)
     words = _slug(api_title(source, tree)) or _slug(PurePosixPath(source).stem) or "api"
     # At a word's end where there is one: "github-v3-rest-api" rather than "github-v3-rest-a".
-    short = words[: LONGEST_PREFIX + 1].rpartition("-")[0] if len(words) > LONGEST_PREFIX else words
-    return short or words[:LONGEST_PREFIX]
+    return (
+        words
+        if len(words) <= LONGEST_PREFIX
+        else (words[: LONGEST_PREFIX + 1].rpartition("-")[0] or words[:LONGEST_PREFIX])
+    )
 
 
 def _guides(source: str, tree: Mapping[str, Any]) -> Iterator[Item]:
@@ -281,13 +279,6 @@ def _guides(source: str, tree: Mapping[str, Any]) -> Iterator[Item]:
 
 def _has_text(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value.strip())
-
-
-def _refs(node: Any) -> Iterator[str]:
-    if ref := ref_of(node):
-        yield ref
-    mapping = as_dict(as_dict(node).get("discriminator")).get("mapping")
-    yield from (value for value in as_dict(mapping).values() if str(value).startswith("/"))
 
 
 def _tidy(name: str) -> str:

@@ -7,10 +7,10 @@ read or are no operation, schema or response. Nothing else fails.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -80,18 +80,10 @@ def load_openapi(
 
 def parse(text: str, suffix: str, source: str) -> object:
     """JSON or YAML as plain values. Raises InputError: `source` and the line."""
-    is_json = suffix.lower() == ".json"
     # YAML may be JSON, which is read faster.
-    if is_json or text.lstrip()[:1] == "{":
-        try:
+    if suffix.lower() == ".json" or text.lstrip()[:1] == "{":
+        with suppress(ValueError, RecursionError):
             return loads(text)
-        except (ValueError, RecursionError) as error:
-            if is_json:
-                line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-                raise InputError(
-                    f"{source}{line}: this is not JSON ({error}).",
-                    remedy="Correct the JSON; YAML needs a file name that ends in .yaml.",
-                ) from None
     return parse_yaml(text, place=source)
 
 

@@ -49,41 +49,6 @@ with extra("chroma"):
 check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
 
 
-def forget_folder(folder: Path) -> None:
-    """Remove a failed system for `folder`, which Chroma would return at the next opening."""
-    SharedSystemClient._identifier_to_system.pop(str(folder), None)
-
-
-def set_timeout(client: ClientAPI, seconds: float) -> None:
-    """Limit every wait of an HTTP client, which otherwise waits forever."""
-    client._server._session.timeout = httpx.Timeout(seconds)  # type: ignore[attr-defined]
-
-
-def close(client: ClientAPI) -> None:
-    """Close a client. Its interface does not declare `close`."""
-    client.close()  # type: ignore[attr-defined]
-
-
-def forget_embedding_function(collection: RawCollection) -> None:
-    """Prevent a write from building the embedding function that the stored schema names."""
-    collection._model.serialized_schema = None
-
-
-def dimension(collection: RawCollection) -> int | None:
-    """The length of the collection's vectors; None while it has none."""
-    return collection._model.dimension
-
-
-def is_closed(error: BaseException) -> bool:
-    """Whether a call failed because the client was closed."""
-    return isinstance(error, AttributeError) and error.name == "bindings"
-
-
-def is_panic(error: BaseException) -> bool:
-    """Whether Chroma's Rust core panicked, which is not an Exception."""
-    return type(error).__name__ == "PanicException"
-
-
 DAMAGED = "If the store was changed or damaged, restore the collection from its own copy."
 UNREADABLE = "Move that folder away and restore each collection from its own copy."
 MISFIT = "Check that the collection was indexed with the embedding model now in use."
@@ -109,7 +74,8 @@ def open_folder(folder: Path) -> ClientAPI:
     try:
         return chromadb.PersistentClient(str(folder), settings=settings)
     except BaseException as error:
-        forget_folder(folder)
+        # Chroma would return the failed system at the next opening.
+        SharedSystemClient._identifier_to_system.pop(str(folder), None)
         if _is_interruption(error):
             raise
         what = f"The vector store in {folder} cannot be opened"
@@ -139,7 +105,8 @@ def open_server(address: str, timeout_s: float) -> ClientAPI:
                 settings=settings,
             ),
         )
-    set_timeout(client, timeout_s)
+    # Otherwise it would wait forever.
+    client._server._session.timeout = httpx.Timeout(timeout_s)  # type: ignore[attr-defined]
     return client
 
 
@@ -168,7 +135,7 @@ def guard(where: str) -> Iterator[None]:
     except BaseException as error:
         if _is_interruption(error):
             raise
-        if is_closed(error):
+        if isinstance(error, AttributeError) and error.name == "bindings":
             raise StoreError(f"The vector store in {where} was closed.", remedy=CLOSED) from error
         raise _failure("Chroma failed", error, where, DAMAGED) from error
 
@@ -193,7 +160,8 @@ class Connection(MarkedStore[C]):
         """Chroma's own object of a collection. Raises CollectionMissing."""
         with guard(self.where):
             raw = self.client.get_collection(name, embedding_function=None)
-        forget_embedding_function(raw)
+        # A write would build the embedding function that the stored schema names.
+        raw._model.serialized_schema = None
         return raw
 
     def mark(self, name: str, values: Mapping[str, str]) -> None:
@@ -232,10 +200,9 @@ class Connection(MarkedStore[C]):
             if not self._failed:
                 return
             if reason := _disk_refusal(Path(self.where)):
-                what = f"{self.where} cannot be written: {reason}."
-                raise StoreError(what, remedy=_writable(self.where))
+                raise _unwritable(f"{self.where} cannot be written: {reason}", self.where)
             with self._opening:
-                close(self._client)
+                self._client.close()  # type: ignore[attr-defined]
                 self._client = open_folder(Path(self.where))
             self.catalogues.clear()
             self.looked_up = {}
@@ -255,24 +222,24 @@ class Connection(MarkedStore[C]):
                 if (file := self.catalogue_file(name)) is not None:
                     write_catalogue(file, *self.catalogues[name])
         finally:
-            close(self.client)
+            self.client.close()  # type: ignore[attr-defined]
 
 
-def _writable(where: str) -> str:
-    """The remedy for a disk that is full or read-only."""
-    return (
-        f"Free up space on the disk of {where}, or make it writable. Nothing there is damaged: "
-        "do not move it away."
+def _unwritable(what: str, where: str) -> StoreError:
+    return StoreError(
+        f"{what}.",
+        remedy=f"Free up space on the disk of {where}, or make it writable. Nothing there is "
+        "damaged: do not move it away.",
     )
 
 
 def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
     """What failed and why. For a folder the disk is checked too, since Chroma rarely names it."""
     words = _words(error)
-    if not _UNWRITABLE.search(words.lower()) and Path(where).is_dir():
-        words = f"{words} ({reason})" if (reason := _disk_refusal(Path(where))) else words
+    if not _UNWRITABLE.search(words.lower()) and (reason := _disk_refusal(Path(where))):
+        words = f"{words} ({reason})"
     if _UNWRITABLE.search(words.lower()):
-        return StoreError(f"{what}: {words}.", remedy=_writable(where))
+        return _unwritable(f"{what}: {words}", where)
     return StoreError(f"{what}: {words}.", remedy=remedy, action="rebuild")
 
 
@@ -280,9 +247,10 @@ def _disk_refusal(folder: Path) -> str:
     """Why a file of one megabyte cannot be written in `folder`, in the system's words; "" if it
     can. Most errors of Chroma do not say that a disk is full or read-only."""
     try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(ROOM))
-            file.flush()
+        if folder.is_dir():
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(ROOM))
+                file.flush()
     except OSError as error:
         return (error.strerror or str(error)).lower()
     return ""
@@ -305,13 +273,12 @@ def _checked(url: str) -> SplitResult:
 
 
 def _is_interruption(error: BaseException) -> bool:
-    # A panic of Chroma's Rust core is a failure of the store.
-    return not isinstance(error, Exception) and not is_panic(error)
+    # A panic of Chroma's Rust core is no Exception, but a failure of the store.
+    return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
 
 
 def _words(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300].rstrip(".")
-    words = _ERRNO.sub("", text)
-    if words != text:
-        words = words[:1].lower() + words[1:]
-    return words or type(error).__name__
+    if words := _ERRNO.sub("", text):
+        return words if words == text else words[:1].lower() + words[1:]
+    return type(error).__name__

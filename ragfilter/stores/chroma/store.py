@@ -21,13 +21,7 @@ from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata as rows
 from ragfilter.stores.base import pages, query_vector
-from ragfilter.stores.chroma.connection import (
-    Connection,
-    dimension,
-    guard,
-    open_folder,
-    open_server,
-)
+from ragfilter.stores.chroma.connection import Connection, guard, open_folder, open_server
 from ragfilter.stores.marked import VERSION, MarkedCollection
 from ragfilter.text.urls import shown
 
@@ -101,7 +95,10 @@ class ChromaCollection(MarkedCollection):
         if where is not None and ids is None and self.ours and rows.can_push(where) and not lost:
             pushed = rows.condition(where)
         elif where is not None or ids is not None:
-            known = self._known(ids)
+            known: Mapping[str, Chunk] | None
+            known = self.entries() if ids is None else self.catalogue()
+            if known is None:
+                known = dict(self._read_entries(ids))
             admits = rows.admission(where or Where())
             asked = known if ids is None else dict.fromkeys(ids)
             ids = [i for i in asked if i in known and i not in lost and admits(known[i])]
@@ -167,7 +164,7 @@ class ChromaCollection(MarkedCollection):
         return self._store.lost[raw.id]
 
     def _read_lost(self, raw: RawCollection) -> set[str]:
-        probe: Any = np.eye(1, dimension(raw) or 1, dtype=np.float32)
+        probe: Any = np.eye(1, raw._model.dimension or 1, dtype=np.float32)
         with guard(self._store.where):
             # Lost chunks are older than found ones, so some of a large collection are enough.
             count = raw.count()
@@ -224,13 +221,6 @@ class ChromaCollection(MarkedCollection):
             with guard(self._store.where):
                 got: Any = raw.get(ids=page, include=list(fields))
             yield from zip(got["ids"], *(got[each] for each in fields), strict=True)
-
-    def _known(self, ids: Sequence[str] | None) -> Mapping[str, Chunk]:
-        """At least these chunks by id without text; all if `ids` is None."""
-        if ids is None:
-            return self.entries()
-        catalogue = self.catalogue()
-        return dict(self._read_entries(ids)) if catalogue is None else catalogue
 
 
 class ChromaStore(Connection[ChromaCollection]):

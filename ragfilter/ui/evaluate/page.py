@@ -275,7 +275,7 @@ def _layers(measured: MeasuredRun) -> None:
     for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
                                 ("tokens", "Δtokens", 0)):  # fmt: skip
         intervals = [interval_of(row, name) for row in gains]
-        shown[label] = [wording.gain_short(each, digits) if each else "–" for each in intervals]
+        shown[label] = [wording.gain(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
         widths = {"measured": 120, "ΔF1": 156, "Δrecall": 156}
         st.dataframe(

@@ -21,7 +21,7 @@ from ragfilter.basics.threads import Shelf
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
-from ragfilter.indexing.sentences import Preparation, Sentences
+from ragfilter.indexing.sentences import Sentences, prepare_when_idle
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruner import SentencePruner
@@ -114,10 +114,9 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     sentences = Sentences(bench.workspace)
     bench.before_closing(sentences.close)
     # Embeds the sentences of indexed chunks while nobody waits.
-    ahead = Preparation(bench, sentences, _somebody_waits)
     # Without its database nothing is indexed, and what needs it says what is wrong with it.
     with suppress(StoreError):
-        Worker(bench, ahead.step).start()
+        Worker(bench, prepare_when_idle(bench, sentences, _somebody_waits)).start()
     return Resources(bench, _deployment, sentences)
 
 

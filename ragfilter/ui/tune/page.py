@@ -260,7 +260,6 @@ def _more(tuning: Tuning) -> None:
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
             f"{tuning.candidates} candidates.",
             f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain.of)}.",
-            wording.fixed_k(tuning.tuned.settings),
             wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
             *(
                 f"Calibrated against {name}: {wording.gain_in(target, gain.of)}."
