@@ -24,7 +24,7 @@ from ragfilter.evaluate.runs import (
     origin_of,
     run_label,
 )
-from ragfilter.evaluate.variants import CURRENT, unmeasured
+from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan, Run
@@ -258,7 +258,6 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
             *wording.about_records(measured.records, measured.variants),
             wording.unlabelled_of(own) if own else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
-            unmeasured([name for row in rows for name in row["names"]]),
         ]
         for note in filter(None, notes):
             html.aside(note)
