@@ -48,13 +48,14 @@ Action = Literal[
     "runs",
     "baseline",
     "tune",
+    "recalibrate",
     "label",
     "settings",
 ]
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
 collection, open it with its model, close it, list the saved runs, make a new baseline, tune
-settings, import labels, or list the settings."""
+settings, recalibrate them, import labels, or list the settings."""
 ChatErrorKind = Literal[
     "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
 ]

@@ -27,7 +27,6 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.models.bundled import BundledEmbedder
 
 if TYPE_CHECKING:
-    from ragfilter.models.bundled import MiniLM
     from ragfilter.stores.chroma.store import ChromaStore
 
 # Until all tests are collected, hardly anything can be thrown away: what is imported stays.
@@ -143,7 +142,7 @@ def encodings(run_folder: Path) -> Iterator[Path]:
 
     bundled = functools.cache(lambda: plain(BundledEmbedder()))
 
-    def load(self: BundledEmbedder) -> MiniLM:
+    def load(self: BundledEmbedder) -> Any:
         return bundled() if is_bundled(self) else plain(self)
 
     with pytest.MonkeyPatch.context() as patch:

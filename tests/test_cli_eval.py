@@ -20,7 +20,7 @@ from commands import Cli, write
 from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
-from ragfilter.cli import access
+from ragfilter.cli import options
 from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.call import JudgementCache
@@ -84,7 +84,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
             yield Workbench(chat, line or Line())
 
-        monkeypatch.setattr(access, "open_for", opened)
+        monkeypatch.setattr(options, "open_for", opened)
 
     return with_chat
 

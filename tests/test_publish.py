@@ -217,9 +217,7 @@ def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words:
 def test_the_drawings_stand_inside_their_frames() -> None:
     every = [
         drawing.gains([0.5, -1.0, 0.0]),
-        drawing.tradeoff(
-            [("a", 0.0, 1.0), ("b", 1.0, 0.0)], [(0.0, 1.0), (1.0, 0.0)], [(1.0, 1.0)], ["b"]
-        ),
+        drawing.tradeoff([("a", 0.0, 1.0), ("b", 1.0, 0.0)], [(0.0, 1.0), (1.0, 1.0)], ["b"]),
         drawing.intervals(
             [("a", Interval(0.5, (0.2, 0.8))), ("b", Interval(1.0, (1.0, 1.0)))], "a"
         ),

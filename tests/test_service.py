@@ -193,6 +193,8 @@ def test_every_error_has_one_shape_and_a_remedy(service: TestClient) -> None:
         large = service.post("/v1/search", content=sent, headers={"content-type": JSON})
         assert large.status_code == 413
     assert service.post("/v1/search", content=b"{", headers={"content-type": JSON}).is_error
+    untyped = service.post("/v1/search", content=b"{}", headers={"content-type": "text/plain"})
+    assert JSON in untyped.json()["remedy"]
 
 
 JSON = "application/json"

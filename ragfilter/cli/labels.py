@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.basics.files import write_text
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import (
     DryRun,
@@ -226,7 +226,7 @@ def propose(
     user, collection = viewing.user, place.collection
     settings = load_config(None, viewing.config, viewing.values, {}).settings
     with place.open("labels") as bench:
-        backends, deployment = access.backends(bench, collection), bench.deployment
+        backends, deployment = place.backends(bench), bench.deployment
         catalogue = bench.collection(collection).entries()
         questions = query_sets.questions(bench.labels, collection, name, catalogue, viewing.viewer)
         standing = bench.labels.standing(collection)
@@ -326,9 +326,7 @@ def next_(
 
     loaded, user = filtering.load()
     with place.open("labels") as bench:
-        result = access.ask(
-            question, loaded.settings, access.backends(bench, place.collection), user
-        )
+        result = options.ask(question, loaded.settings, place.backends(bench), user)
         standing = bench.labels.standing(place.collection, question)
         me = bench.deployment.user
     # A blind labeller may label what others have labelled.

@@ -57,6 +57,7 @@ COMMANDS: Mapping[Action, str] = {
     "runs": "See `ragfilter runs list`.",
     "baseline": "Use `ragfilter gate --update-baseline`.",
     "tune": "Use `ragfilter tune --out FILE`.",
+    "recalibrate": "Use `ragfilter recalibrate --from FILE --out FILE`.",
     "label": "Use `ragfilter labels import`.",
     "settings": "`ragfilter settings` lists all settings.",
     "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",

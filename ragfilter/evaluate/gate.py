@@ -56,6 +56,7 @@ EPSILON = 1e-9
 SIGNIFICANT = 0.05
 SEVERE = 0.5
 DIGITS = 6
+RECHUNKED = "The chunks are cut otherwise: recalibrate, then renew the baseline."
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """What recall and F1, which are always checked, may drop unless limits say otherwise."""
 NAMES = {
@@ -313,8 +314,8 @@ def decide(
 ) -> Gate:
     """Check what was `reached` against the limits, and against a baseline, if there is one; `now`
     is what was measured. `allowed` is how much the mean of a figure may drop; `partly` says that
-    only some of the queries were measured. Raises InputError if the baseline has none of the
-    queries."""
+    only some of the queries were measured; `mapped` is the share of labels that were mapped to
+    other chunks, if any. Raises InputError if the baseline has none of the queries."""
     checks = tuple(_check(rows, limit) for limit in limits)
     passed = all(check.passed for check in checks)
     if baseline is None or now is None:
@@ -339,7 +340,9 @@ def decide(
         if i in relevant and figures.relevant > relevant[i]
     }
     missing = tuple(sorted(baseline.queries.keys() - relevant.keys()))
-    if mapped is not None and baseline.collection_version != now.collection_version:
+    if baseline.collection_version == now.collection_version:
+        mapped = None
+    if mapped is not None:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
         fewer = {}
     if partly and missing:
@@ -359,7 +362,7 @@ def decide(
     return Gate(
         passed=passed and not worse and (gone is None or gone.passed),
         gone=gone, drops=drops, checks=checks, notes=tuple(notes), drift=drift,
-        verdict=what_moved(drift, worse=worse),
+        verdict=RECHUNKED if worse and mapped is not None else what_moved(drift, worse=worse),
     )  # fmt: skip
 
 

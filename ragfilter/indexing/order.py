@@ -241,7 +241,7 @@ def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
     chunks: Mapping[str, Chunk] = {}
     if labelled:
         with suppress(CollectionMissing):
-            chunks = bench.collection(name).chunks([*labelled])
+            chunks = bench.stores.of(name).collection(name).chunks([*labelled])
             bench.labels.quote(name, chunks)
     return chunks if labelled else None
 

@@ -21,15 +21,13 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
     """The passages of a PDF file, page by page; a passage lies on one page. The last record
     warns of pages without text, or with next to none. Raises InputError: broken, locked with a
     password, or without text."""
-    record: Record | None = None
+    records: list[Record] = []
     sizes: dict[int, int] = {}
     try:
         for page, text in enumerate(_pages(path, source), start=1):
-            parts = passages(text, reading.size, reading.overlap)
             sizes[page] = len("".join(text.split()))
+            parts = passages(text, reading.size, reading.overlap)
             for number, passage in enumerate(parts, start=1):
-                if record is not None:
-                    yield record
                 raw = {
                     "id": f"{source}#page-{page}" + (f"-{number}" if number > 1 else ""),
                     "title": f"{path.stem}, page {page}",
@@ -37,22 +35,20 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
                     "type": "page",
                     "page": page,
                 }
-                record = to_record(raw, place=f"{source}, page {page}", source=source)
+                records.append(to_record(raw, place=f"{source}, page {page}", source=source))
     except InputError:
-        if record is not None:
-            yield record
+        yield from records
         raise
-    if record is None:
+    if not records:
         raise InputError(f"{source}: the pages of this PDF hold no text.", remedy=f"{SCANNED}.")
     without = [page for page, size in sizes.items() if not size]
     little = [page for page, size in sizes.items() if 0 < size < LITTLE]
     gaps = [f"no text on {_ranges(without)}"] if without else []
     if little and max(sizes.values()) >= MUCH:
         gaps.append(f"{'N' if gaps else 'n'}ext to no text on {_ranges(little)}")
-    if gaps:
-        warning = f"{source}: {'. '.join(gaps)}. {SCANNED}."
-        record = record._replace(warnings=(*record.warnings, warning))
-    yield record
+    yield from records[:-1]
+    told = [f"{source}: {'. '.join(gaps)}. {SCANNED}."] if gaps else []
+    yield records[-1]._replace(warnings=(*records[-1].warnings, *told))
 
 
 def _ranges(numbers: list[int]) -> str:

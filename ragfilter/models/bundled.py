@@ -13,11 +13,13 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ragfilter.errors import DependencyError, ModelError, extra
+from ragfilter.errors import ModelError, extra
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 
@@ -53,7 +55,7 @@ class BundledEmbedder:
         """`folder` replaces the package's. Its weights are checked all the same."""
         self._folder = folder
         self._loading = threading.Lock()
-        self._loaded: MiniLM | None = None
+        self._loaded: tuple[Any, Any] | None = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), 384); a text is cut at the model's
@@ -64,37 +66,91 @@ class BundledEmbedder:
             np.divide(mean, np.linalg.norm(mean), out=row)
         return vectors
 
-    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """The vectors of each text's tokens, shape (tokens, 384), as `MiniLM.tokens`. Raises
-        ModelError."""
-        clean = [whole(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts]
-        return self._model().tokens(clean)
-
     def knows(self, word: str) -> bool:
         """Whether `word` is one token of the model. Raises ModelError."""
-        return self._model().knows(word)
+        return self.model()[1].token_to_id(word) is not None
 
     def prepare(self) -> None:
         """Load the model now. Raises ModelError."""
-        self._model()
+        self.model()
 
-    def _model(self) -> MiniLM:
+    def model(self) -> tuple[Any, Any]:
+        """The session of onnxruntime and the tokenizer. Raises ModelError."""
         with self._loading:
             if self._loaded is None:
                 self._loaded = self._load()
             return self._loaded
 
-    def _load(self) -> MiniLM:
+    def _load(self) -> tuple[Any, Any]:
         folder = self._folder or bundled_folder()
         weights = read_weights(folder / "model.safetensors")
+        # By default, onnxruntime reports its use to its maker. It reads this once, while imported.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+        with extra("models"):
+            import onnxruntime
+            from safetensors.numpy import load
+            from tokenizers import Tokenizer
+
         try:
-            return MiniLM(weights, folder / "tokenizer.json")
-        except DependencyError:
-            raise
+            read = {
+                name: onnxruntime.OrtValue.ortvalue_from_numpy(weight)
+                for name, weight in load(weights).items()
+                if name not in UNUSED
+            }
+            options = onnxruntime.SessionOptions()
+            options.add_external_initializers(list(read), list(read.values()))
+            # Pools of threads spin while they wait. Instead, batches are computed beside each
+            # other.
+            options.intra_op_num_threads = options.inter_op_num_threads = 1
+            options.log_severity_level = ERRORS_ONLY
+            session = onnxruntime.InferenceSession(
+                GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"]
+            )
+            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:
             raise ModelError(
                 f"The bundled model cannot be loaded: {error}.", remedy=REMEDY
             ) from error
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MAX_TOKENS)
+        return session, tokenizer
+
+    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """A vector for each token of each text, shape (tokens, 384). The first and the last one of
+        a text belong to the marks that stand around it. Raises ModelError.
+
+        A call of few tokens, such as a question, is computed at once. Longer ones share the cores.
+        """
+        session, tokenizer = self.model()
+        clean = (whole(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts)
+        ids = [tokenizer.encode(text).ids for text in clean]
+        batches = _batches(ids)
+        inputs = [np.array([ids[i] for i in batch], dtype=np.int64) for batch in batches]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            if len(inputs) > 1:
+                computed = pool.map(partial(_in_turn, session), inputs)
+            else:
+                computed = map(partial(_computed, session), inputs)
+            by_place = {
+                i: vectors
+                for batch, part in zip(batches, computed, strict=True)
+                for i, vectors in zip(batch, part, strict=True)
+            }
+        return [by_place[i] for i in range(len(texts))]
+
+
+def _in_turn(session: Any, ids: Any) -> Vectors:
+    with _turns:
+        return _computed(session, ids)
+
+
+def _computed(session: Any, ids: Any) -> Vectors:
+    """The vectors of texts of the same length, given as the numbers of their tokens, shape (texts,
+    tokens, 384)."""
+    (vectors,) = session.run(None, {"ids": ids})
+    # onnxruntime never gives back the memory that its results take, much after a long call.
+    copied: Vectors = vectors.copy()
+    return copied
 
 
 def bundled_folder() -> Path:
@@ -120,71 +176,6 @@ def read_weights(file: Path, sha256: str = SHA256) -> bytes:
             remedy=REMEDY,
         )
     return weights
-
-
-class MiniLM:
-    """The model. Safe for threads."""
-
-    def __init__(self, weights: bytes, tokenizer: Path) -> None:
-        """`weights` is what `model.safetensors` holds; `tokenizer` is the file `tokenizer.json`."""
-        # By default, onnxruntime reports its use to its maker. It reads this once, while imported.
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-        with extra("models"):
-            import onnxruntime
-            from safetensors.numpy import load
-            from tokenizers import Tokenizer
-
-        read = {
-            name: onnxruntime.OrtValue.ortvalue_from_numpy(weight)
-            for name, weight in load(weights).items()
-            if name not in UNUSED
-        }
-        options = onnxruntime.SessionOptions()
-        options.add_external_initializers(list(read), list(read.values()))
-        # Pools of threads spin while they wait. Instead, batches are computed beside each other.
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = ERRORS_ONLY
-        self._session = onnxruntime.InferenceSession(
-            GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"]
-        )
-        self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MAX_TOKENS)
-
-    def knows(self, word: str) -> bool:
-        """Whether `word` is one token."""
-        return self._tokenizer.token_to_id(word) is not None
-
-    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """A vector for each token of each text, shape (tokens, 384). The first and the last one of
-        a text belong to the marks that stand around it.
-
-        A call of few tokens, such as a question, is computed at once. Longer ones share the cores.
-        """
-        ids = [self._tokenizer.encode(text).ids for text in texts]
-        batches = _batches(ids)
-        inputs = [[ids[i] for i in batch] for batch in batches]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            many = len(inputs) > 1
-            computed = pool.map(self._in_turn, inputs) if many else map(self._computed, inputs)
-            by_place = {
-                i: vectors
-                for batch, part in zip(batches, computed, strict=True)
-                for i, vectors in zip(batch, part, strict=True)
-            }
-        return [by_place[i] for i in range(len(texts))]
-
-    def _in_turn(self, ids: list[list[int]]) -> Vectors:
-        with _turns:
-            return self._computed(ids)
-
-    def _computed(self, ids: list[list[int]]) -> Vectors:
-        """The vectors of texts of the same length, given as the numbers of their tokens, shape
-        (texts, tokens, 384)."""
-        (vectors,) = self._session.run(None, {"ids": np.array(ids, dtype=np.int64)})
-        # onnxruntime never gives back the memory that its results take, much after a long call.
-        copied: Vectors = vectors.copy()
-        return copied
 
 
 def _batches(ids: list[list[int]]) -> list[list[int]]:

@@ -275,8 +275,9 @@ def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -
     for event in events:
         if getattr(event, "object", None) == "error":
             raise openai.APIError("error", response.response.request, body=event.model_dump())
-        choice = _first(getattr(event, "choices", None))
-        some_event = some_event or isinstance(getattr(event, "choices", None), list)
+        choices = getattr(event, "choices", None)
+        some_event = some_event or isinstance(choices, list)
+        choice = choices[0] if isinstance(choices, list) and choices else None
         usage = _usage(getattr(event, "usage", None)) or usage
         text = _text(choice)
         if text:
@@ -328,10 +329,6 @@ def _whole(response: openai.Stream[Any]) -> Any:
     return ChatCompletion.construct(**data)  # Unchecked, as in a stream.
 
 
-def _first(choices: object) -> Any:
-    return choices[0] if isinstance(choices, list) and choices else None
-
-
 def _text(choice: Any) -> str:
     part = getattr(choice, "delta", None) or getattr(choice, "message", None)
     content = getattr(part, "content", None)
@@ -349,13 +346,7 @@ def _text_of(part: object) -> str:
 
 
 def _usage(value: Any) -> Usage | None:
-    prompt = _tokens(getattr(value, "prompt_tokens", None))
-    completion = _tokens(getattr(value, "completion_tokens", None))
-    return None if prompt is None or completion is None else Usage(prompt, completion)
-
-
-def _tokens(value: object) -> int | None:
-    """A count that can be: no endpoint's word is taken for any other."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value <= MAX_TOKENS else None
+    """The counts of an endpoint, if they can be."""
+    counts = [getattr(value, name, None) for name in ("prompt_tokens", "completion_tokens")]
+    possible = all(type(count) is int and 0 <= count <= MAX_TOKENS for count in counts)
+    return Usage(*counts) if possible else None  # type: ignore[arg-type]

@@ -232,7 +232,9 @@ def _handle_errors(app: FastAPI) -> None:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:])
         why = complaint(first["msg"])
-        said = InputError(f"{place or 'body'}: {why}.", remedy="See /docs.")
+        json = "json" in request.headers.get("content-type", "json")
+        remedy = "See /docs." if json else "Send the header `Content-Type: application/json`."
+        said = InputError(f"{place or 'body'}: {why}.", remedy=remedy)
         return failed(request, said)
 
     app.add_exception_handler(RagfilterError, failed)

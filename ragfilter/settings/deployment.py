@@ -8,14 +8,12 @@ import hashlib
 import os
 from pathlib import Path
 from typing import Any
-from unicodedata import category
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     SecretStr,
-    field_validator,
     model_validator,
 )
 
@@ -132,6 +130,7 @@ class Deployment(BaseModel):
     price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
     currency: str = Field(
         "",
+        max_length=8,
         description="Currency of the prices, shown with every amount: a sign ($) goes before it, "
         "a name (EUR) after it.",
     )
@@ -154,15 +153,6 @@ class Deployment(BaseModel):
         elif place:
             found["data_dir"] = place
         return found
-
-    @field_validator("currency")
-    @classmethod
-    def _is_short(cls, currency: str) -> str:
-        if len(currency) > 8 or not all(
-            c.isalpha() or c == "." or category(c) == "Sc" for c in currency
-        ):
-            raise ValueError("a currency is a sign such as $, or a name of at most 8 letters")
-        return currency
 
     @property
     def address(self) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from ragfilter.errors import SettingsError
@@ -43,8 +42,7 @@ class Profile:
 
 
 def _profile(name: str, help: str, *, fitted: Fit = SOURCES, **values: Any) -> Profile:
-    paths = {key.replace("__", "."): value for key, value in values.items()}
-    return Profile(name, help, MappingProxyType(paths), fitted)
+    return Profile(name, help, {k.replace("__", "."): v for k, v in values.items()}, fitted)
 
 
 # Where no background is known, distances and similarities decide.
@@ -71,62 +69,60 @@ _FULL: dict[str, Any] = {
     "confidence__medium_below": 1.1,
 }
 
-PROFILES: Mapping[str, Profile] = MappingProxyType(
-    {
-        profile.name: profile
-        for profile in (
-            _profile(
-                "full",
-                "All layers that need no LLM, with thresholds that work on any distance scale.",
-                fitted=DEMO,
-                **_FULL,
-            ),
-            _profile(
-                "short-answers",
-                "As full, but cuts sooner: for questions that one to three chunks answer.",
-                fitted=DEMO,
-                **_FULL | {"cutoff__relative_offset": 0.2},
-            ),
-            _profile(
-                "unfiltered",
-                "No filter: the first 15 hits of a plain search, for comparison.",
-                cutoff__enabled=False,
-            ),
-            _profile(
-                "query-must",
-                "Only the chunks' own rules, k 15 (Filtering).",
-                query_must__enabled=True,
-                cutoff__enabled=False,
-            ),
-            _profile(
-                "adaptive-gap",
-                "Only the cliff in the distances, k 5 (Adaptive Filtering Algorithm).",
-                retrieval__k=5,
-            ),
-            _profile(
-                "adaptive-gap+entities",
-                "The cliff, with both sides of a comparison pinned (Adaptive Result Filtering).",
-                retrieval__k=5,
-                entities__enabled=True,
-            ),
-            _profile(
-                "adaptive-retrieval",
-                "Clearance and quality: good matches or none (Adaptive Retrieval System).",
-                retrieval__k=10,
-                clearance__enabled=True,
-                quality__enabled=True,
-                cutoff__enabled=False,
-            ),
-            _profile(
-                "llm-filter",
-                "An LLM keeps, discards and expands up to 25 chunks (Intelligent Chunk Filtering).",
-                retrieval__k=25,
-                cutoff__enabled=False,
-                judge__enabled=True,
-            ),
-        )
-    }
-)
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        _profile(
+            "full",
+            "All layers that need no LLM, with thresholds that work on any distance scale.",
+            fitted=DEMO,
+            **_FULL,
+        ),
+        _profile(
+            "short-answers",
+            "As full, but cuts sooner: for questions that one to three chunks answer.",
+            fitted=DEMO,
+            **_FULL | {"cutoff__relative_offset": 0.2},
+        ),
+        _profile(
+            "unfiltered",
+            "No filter: the first 15 hits of a plain search, for comparison.",
+            cutoff__enabled=False,
+        ),
+        _profile(
+            "query-must",
+            "Only the chunks' own rules, k 15 (Filtering).",
+            query_must__enabled=True,
+            cutoff__enabled=False,
+        ),
+        _profile(
+            "adaptive-gap",
+            "Only the cliff in the distances, k 5 (Adaptive Filtering Algorithm).",
+            retrieval__k=5,
+        ),
+        _profile(
+            "adaptive-gap+entities",
+            "The cliff, with both sides of a comparison pinned (Adaptive Result Filtering).",
+            retrieval__k=5,
+            entities__enabled=True,
+        ),
+        _profile(
+            "adaptive-retrieval",
+            "Clearance and quality: good matches or none (Adaptive Retrieval System).",
+            retrieval__k=10,
+            clearance__enabled=True,
+            quality__enabled=True,
+            cutoff__enabled=False,
+        ),
+        _profile(
+            "llm-filter",
+            "An LLM keeps, discards and expands up to 25 chunks (Intelligent Chunk Filtering).",
+            retrieval__k=25,
+            cutoff__enabled=False,
+            judge__enabled=True,
+        ),
+    )
+}
 
 DEFAULT = "full"
 

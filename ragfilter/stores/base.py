@@ -3,7 +3,7 @@ what an indexing did to one."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from ragfilter.errors import InputError, StoreError
-from ragfilter.model import Chunk, Space
-from ragfilter.protocols import Vectors, Where
+from ragfilter.model import Space
+from ragfilter.protocols import Collection, Vectors
 
 T = TypeVar("T")
 
@@ -64,8 +64,10 @@ class IndexReport:
     seconds: float = field(default=0.0, compare=False)
 
 
-class ChunkedCollection(ABC):
-    """A collection by its name, with rules and vectors by the ids of chunks."""
+class ChunkedCollection(Collection):
+    """A collection by its name, with rules and vectors by the ids of chunks. `nearest` takes a
+    vector of shape (dimension,) or (1, dimension), and raises StoreError if it is not finite or
+    has the wrong dimension."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -73,25 +75,6 @@ class ChunkedCollection(ABC):
     @property
     def name(self) -> str:
         return self._name
-
-    @abstractmethod
-    def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
-    ) -> list[tuple[str, float]]:
-        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
-
-        `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
-        has the wrong dimension.
-        """
-
-    @abstractmethod
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        """The whole chunks with these ids; unknown ids are left out."""
 
     @abstractmethod
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:

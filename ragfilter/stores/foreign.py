@@ -183,7 +183,6 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
             remedy="Name the embedding model that made them.",
         )
     unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
-    rules = sum(1 for chunk in known.values() if chunk.rule)
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
     tests = (
         (
@@ -201,11 +200,6 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
             any(chunk.title for chunk in first.values()),
             "titles are in the metadata",
             "no metadata field is called title: chunks are shown by id",
-        ),
-        (
-            rules > 0,
-            f"{chunks(rules)} with a rule in the field query_must",
-            "no chunk has a rule; allow changes to write some",
         ),
         (
             hidden > 0,

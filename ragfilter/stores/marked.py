@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import CollectionMissing, StoreError
-from ragfilter.model import Chunk, Space
+from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue
 from ragfilter.stores import metadata as rows
 from ragfilter.stores.base import ChunkedCollection, CollectionInfo, check_embedder, check_name
@@ -45,13 +45,6 @@ class MarkedCollection(ChunkedCollection):
     @abstractmethod
     def marks(self) -> Mapping[str, Any]:
         """Its marks, and what others left beside them."""
-
-    @property
-    @abstractmethod
-    def space(self) -> Space: ...
-
-    @abstractmethod
-    def count(self) -> int: ...
 
     @abstractmethod
     def write(self, batch: Sequence[StoredRow]) -> None:

@@ -233,8 +233,8 @@ class Workspace:
         if not taken(self._lock):
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
-                remedy="Stop that process, use another folder, or share the vectors through a "
-                "Chroma server (`chroma run`).",
+                remedy="Stop that process, use another folder, or copy the workspace into "
+                "PostgreSQL, which many processes share.",
                 action="folder",
             )
         note = {

@@ -123,6 +123,15 @@ def test_a_baseline_of_something_else_is_told() -> None:
     assert "another version of the collection" in note
 
 
+def test_changed_chunking_is_told_from_a_worse_filter() -> None:
+    baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
+    other = ORIGIN.model_copy(update={"collection_version": "8"})
+    gate = decide(rows(*(0.4,) * 8), baseline=baseline, now=other, mapped=0.98)
+    assert gate.notes[0] == "Chunking changed, labels mapped: 98%."
+    assert gate.verdict == "The chunks are cut otherwise: recalibrate, then renew the baseline."
+    assert decide(rows(*(1.0,) * 8), baseline=baseline, now=other, mapped=0.98).verdict == ""
+
+
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
 def test_a_file_with_a_figure_that_is_not_finite_is_refused(tmp_path: Path, figure: str) -> None:
     file, baseline = tmp_path / "baseline.json", to_baseline(rows(0.25), ORIGIN)

@@ -167,8 +167,7 @@ def test_a_budget_buys_the_most_probability(
 def test_another_model_or_space_is_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message) as error:
         replay(replace(POOL, **changed), settings(calibration()))
-    assert "by tuning" in error.value.remedy
-    assert error.value.action == "tune"
+    assert error.value.action == "recalibrate"
 
 
 def test_another_reranker_is_refused_and_missing_scores_are_said() -> None:

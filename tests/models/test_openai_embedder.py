@@ -77,3 +77,20 @@ def test_a_workspace_is_indexed_and_asked_with_it(
     assert main(["query", "Trolls?", "-p", "adaptive-gap", *where]) == 2
     said = capsys.readouterr().err
     assert "was indexed with openai:tiny, not with openai:other. Use openai:tiny" in said
+
+
+def test_a_labelled_collection_is_indexed_anew_with_another_model(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url(serve, embeddings()))
+    monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", "openai:tiny")
+    (tmp_path / "a.txt").write_text("Trolls fear fire.")
+    where = ["-c", "mine", "--data-dir", str(tmp_path / "ws")]
+    again = ["index", str(tmp_path / "a.txt"), *where]
+    assert main(again) == 0
+    assert main(["labels", "mark", "Trolls?", "a.txt#1", *where]) == 0
+    monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", "openai:other")
+    assert main(again) == 2
+    assert main([*again, "--reset"]) == 0
+    assert main(["labels", "list", *where]) == 0
+    assert "1 label on 1 question" in capsys.readouterr().out

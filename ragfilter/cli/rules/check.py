@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ragfilter.cli.access import backends
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     MAX_NUMBER,
@@ -293,13 +292,13 @@ def matrix(
     # Gathered with rules applied, so that the pools are large enough for what passes them.
     settings = loaded.settings.with_values({"query_must.enabled": True})
     with place.open("rules") as bench:
-        labels = measuring.read(bench, place.collection, user, bare=True)
+        labels = measuring.read(bench, place, user, bare=True)
         assert labels is not None
         store = bench.collection(place.collection)
         catalogue, head = store.entries(), place.head(store.incomplete)
         rule = None if chunk is None else _rule_of(chunk, catalogue, user)
         pools = measure.gather_all(
-            labels.labelled or labels.queries, settings, backends(bench, place.collection), user,
+            labels.labelled or labels.queries, settings, place.backends(bench), user,
             progress=progress("queries"),
         )  # fmt: skip
     questions = pools, labels.qrels, catalogue.values(), settings, user

@@ -31,7 +31,6 @@ SCORED = frozenset({"score", "score_behind"})
 """The features that need rerank scores."""
 NEAREST = 10
 BEST = 4
-REMEDY = "Learn it from labels of this collection by tuning, or choose another cutoff.strategy."
 BETA = {"f1": 1.0, "f2": 2.0}
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 """The values of the recall dial."""
@@ -256,15 +255,16 @@ def calibration_for(settings: Settings, pool: Pool) -> Calibration:
     if calibration is None:
         raise SettingsError(
             "cutoff.strategy is calibrated, but nothing has been learned yet.",
-            remedy=REMEDY,
+            remedy="Learn it from labels of this collection by tuning, or choose another "
+            "cutoff.strategy.",
             action="tune",
         )
     other = differences(calibration, pool, settings.quality)
     if other:
         raise SettingsError(
             f"The calibration was learned on {calibration.place} with {other}.",
-            remedy=REMEDY,
-            action="tune",
+            remedy="Recalibrate on labels of this collection, or choose another cutoff.strategy.",
+            action="recalibrate",
         )
     return calibration
 

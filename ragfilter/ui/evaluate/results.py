@@ -15,7 +15,7 @@ from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of
-from ragfilter.evaluate.variants import CURRENT, unmeasured
+from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan
@@ -119,7 +119,6 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
             *wording.about_records(measured.records, measured.variants),
             wording.unlabelled_of(own) if own else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
-            unmeasured([name for row in rows for name in row["names"]]),
         ]
         for note in filter(None, notes):
             html.aside(note)

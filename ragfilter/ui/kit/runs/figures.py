@@ -14,7 +14,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Row, interval_of
-from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, fixed_line, frontier
+from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.evaluate.wording import between_ends
 from ragfilter.text.titles import short_title
@@ -121,10 +121,9 @@ SYMBOLS = {
 
 
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
-    """Precision against recall for every row, with the line of all fixed k and the oracle."""
+    """Precision against recall for every row, with the line of the oracle."""
     ink = Ink.of(dark)
     data: list[dict[str, Any]] = [
-        _line("every fixed k", fixed_line(curves), ink.muted, "dot"),
         _line("oracle, by weight of recall", frontier(curves), ink.kept, "solid"),
     ]
     for group, symbol in SYMBOLS.items():
