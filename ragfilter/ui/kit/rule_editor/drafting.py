@@ -319,7 +319,6 @@ def _start(collection: str, ids: Sequence[str]) -> None:
         for draft in drafts(
             _readable(collection, ids, user, resources), Stoppable(chat, job.stop),
             timeout_s=resources.deployment.answer_timeout_s, templates=templates,
-            wait=job.stop.wait,
         ):  # fmt: skip
             if job.stop.is_set():
                 break
