@@ -20,7 +20,7 @@ from commands import Cli, write
 from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
-from ragfilter.cli import access
+from ragfilter.cli import options
 from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.call import JudgementCache
@@ -84,7 +84,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
             yield Workbench(chat, line or Line())
 
-        monkeypatch.setattr(access, "open_for", opened)
+        monkeypatch.setattr(options, "open_for", opened)
 
     return with_chat
 
@@ -282,7 +282,7 @@ def test_stopped_it_prints_what_is_finished(
         ("--prompts default,srict", "judge.prompt = 'srict' (from --prompts) is not allowed."),
         ("--against best", "There is no profile 'best'."),
         ("--save x --against full", "--against has no effect beside --save."),
-        ("--prompts all BARE", "The qrels are missing."),
+        ("--prompts all BARE", "The questions or the qrels are not in a file."),
         ("--against full NONE --queries /nowhere", "/nowhere cannot be read"),
         ("NONE", "Missing option '--queries'"),
     ],

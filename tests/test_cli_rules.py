@@ -18,7 +18,7 @@ from rule_runs import small as small
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.cli import main
-from ragfilter.cli.access import open_for
+from ragfilter.cli.options import open_for
 
 # -- check -----------------------------------------------------------------------------------------
 

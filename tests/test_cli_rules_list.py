@@ -12,7 +12,7 @@ from rule_runs import GOOD, SPREAD, Run
 from rule_runs import run as run
 from rule_runs import small as small
 
-from ragfilter.cli.access import open_for
+from ragfilter.cli.options import open_for
 
 UNREAD = {"boat": "{", "cleric-7": SPREAD}
 

@@ -13,7 +13,7 @@ from rule_runs import GOOD, OTHER, Run
 from rule_runs import run as run
 from rule_runs import small as small
 
-from ragfilter.cli import access, main
+from ragfilter.cli import main, options
 
 pytestmark = pytest.mark.model
 
@@ -63,7 +63,7 @@ def test_questions_without_labels(run: Run, tmp_path: Path) -> None:
     log = write(tmp_path / "log.txt", "trolls in the hills", "", "clerics and trolls")
     run("matrix", "--queries", "asked", code=2)
     assert "no query set 'asked' with questions" in run.err
-    with access.open_for(run.folder, "test") as bench:
+    with options.open_for(run.folder, "test") as bench:
         bench.labels.remember("small", "trolls in the hills")
     for queries, n in (("asked", 1), (log, 2)):
         made = run.json("matrix", "--queries", queries)
@@ -118,7 +118,7 @@ def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
 def test_a_change_is_tried_on_the_questions_that_were_asked(run: Run) -> None:
     change = ("bulk", "--where", "id=troll", "--set-rule", GOOD, "--dry-run", "--queries", "asked")
     run(*change, code=2)
-    with access.open_for(run.folder, "test") as bench:
+    with options.open_for(run.folder, "test") as bench:
         for question in ("how does a troll heal", "a cleric against armor class 6"):
             bench.labels.remember("small", question)
     settings = ("--profile", "query-must", "--set", "retrieval.k=6")
@@ -127,7 +127,7 @@ def test_a_change_is_tried_on_the_questions_that_were_asked(run: Run) -> None:
     first, second = effect["rows"]
     assert (first["lost"], second["gained"]) == (["troll"], ["troll"])
     # Labels count, and the questions without any stay.
-    with access.open_for(run.folder, "test") as bench:
+    with options.open_for(run.folder, "test") as bench:
         bench.labels.mark("small", first["query"], ["troll"], 2, who="test")
     effect = run.json(*change, *settings)["effect"]
     assert (effect["queries"], effect["labelled"]) == (2, 1)

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from commands import ROOT
 from faults import FAULTS, KEY, Handler, Serve, Server, says
-from rule_runs import CHUNKS, GOOD, SUGGEST, Llm, Run, lines
+from rule_runs import GOOD, SUGGEST, Llm, Run, lines
 from rule_runs import llm as llm
 from rule_runs import run as run
 from rule_runs import small as small
-from waiting import PATIENT_S, PROCESS_S, SILENT_S
+from waiting import PROCESS_S, SILENT_S
 
 from ragfilter.cli import main
-from ragfilter.rules import drafting as runs
 from ragfilter.stores.workspace import Workspace
 
 MARKED = re.compile(r"[\d.]+ s\.")
@@ -86,6 +85,7 @@ def test_another_file_is_not_written_to(run: Run, llm: Llm, tmp_path: Path) -> N
     ("fault", "words", "tried"),
     [
         ("401", "refused the key", 1),
+        ("429", "429", 1),
         ("500", "3 times in a row", 3),
         ("nothing", "3 times in a row", 3),
     ],
@@ -100,25 +100,6 @@ def test_a_failing_endpoint_ends_the_run(
     assert words in run.err
     assert KEY not in run.err + printed
     assert [bool(line["error"]) for line in lines(out)] == [True] * tried
-
-
-def test_a_rate_limit_is_waited_for(serve: Serve) -> None:
-    def limited(handler: Handler, body: dict[str, Any]) -> None:
-        if len(handler.server.asked) in (1, 2):
-            headers = {"Retry_After": "900"} if len(handler.server.asked) == 1 else {}
-            handler.reply(429, "{}", **headers)
-        else:
-            says(GOOD)(handler, body)
-
-    from ragfilter.models.chat import OpenAIChat
-
-    waits: list[float] = []
-    chat = OpenAIChat(model="tiny", base_url=serve(limited).url)
-    (draft,) = runs.drafts(
-        [CHUNKS[0]], chat, timeout_s=PATIENT_S, templates=None, wait=waits.append
-    )
-    assert draft.text == GOOD
-    assert waits == [runs.MAX_WAIT_S, runs.WAIT_S]
 
 
 HEEDING_INTERRUPTS = (

@@ -15,10 +15,18 @@ from ragfilter.text.comparison import (
     alternatives,
     detect,
     names,
+    parts,
     readings,
     title_is,
     title_names,
 )
+
+FIGHTERS = (
+    "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 or a 7th "
+    "level fighter with an armor class of 9? Both fighters have a strength of 16, a constitution "
+    "of 16, and a dexterity of 12. They both wield long swords."
+)
+
 
 TABLE = Path(__file__).parent / "data" / "comparisons.tsv"
 """Questions, each with what it compares, if anything."""
@@ -39,6 +47,27 @@ COMPARISONS = [
 )
 def test_comparisons(query: str, sides: str) -> None:
     assert detect(query) == tuple(filter(None, sides.split("|")))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
+            {"fighter": "who wins: 4th level fighter (ac 3) vs",
+             "druid": " 7th level druid (ac 9)?"},
+        ),
+        (
+            "Which is better, a Fighter with a shield or a druid or a thief of level 2?",
+            {"Fighter": "which is better, a fighter with a shield or", "druid": " a druid or",
+             "thief of level 2": " a thief of level 2?"},
+        ),
+        (FIGHTERS, {}),
+        ("How do trolls regenerate?", {}),
+    ],
+)  # fmt: skip
+def test_what_the_query_says_of_each_side(query: str, expected: dict[str, str]) -> None:
+    assert parts(query) == expected
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,44 @@ def test_the_row_that_the_query_asks_for_comes_first(
     assert sum(quote.is_row for quote in quotes) == 1
 
 
+def rows(query: str, context: tuple[Hit, ...], embedder: BundledEmbedder) -> list[tuple[int, str]]:
+    """The quoted rows, each with the number of its chunk and without the title."""
+    quotes = (quote for quote in extract(query, context, embedder) if quote.is_row)
+    return sorted(
+        (q.number, q.text.removeprefix(context[q.number - 1].chunk.title)) for q in quotes
+    )
+
+
+FIGHTER, CLERIC = "ATTACKS OF FIGHTERS - Class", "ATTACKS OF CLERICS AND DRUIDS - Class"
+TABLES = hits(
+    (f"{FIGHTER} 3", MATRIX.format(17, 14, 11, 1)),
+    (f"{CLERIC} 3", MATRIX.format(18, 15, 13, 6)),
+    (f"{FIGHTER} 9", MATRIX.format(11, 8, 5, -5)),
+)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
+            [(1, ": Level 4-6: 14"), (2, ": Level 7-9: 13"), (3, ": Level 4-6: 8")],
+        ),
+    ],
+)
+def test_each_table_answers_a_comparison_for_the_sides_that_it_names(
+    embedder: BundledEmbedder, query: str, expected: list[tuple[int, str]]
+) -> None:
+    assert rows(query, TABLES, embedder) == expected
+
+
+@pytest.mark.model
+def test_a_comparison_quotes_no_table_of_another_number(embedder: BundledEmbedder) -> None:
+    query = "7th level fighter with class 9 vs 7th level druid with class 8"
+    assert rows(query, TABLES, embedder) == [(3, ": Level 7-9: 5")]
+
+
 @pytest.mark.model
 def test_quotes_name_their_chunk_and_repeat_nothing(embedder: BundledEmbedder) -> None:
     fire = "Only fire or acid kills a troll for good."

@@ -217,9 +217,7 @@ def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words:
 def test_the_drawings_stand_inside_their_frames() -> None:
     every = [
         drawing.gains([0.5, -1.0, 0.0]),
-        drawing.tradeoff(
-            [("a", 0.0, 1.0), ("b", 1.0, 0.0)], [(0.0, 1.0), (1.0, 0.0)], [(1.0, 1.0)], ["b"]
-        ),
+        drawing.tradeoff([("a", 0.0, 1.0), ("b", 1.0, 0.0)], [(0.0, 1.0), (1.0, 1.0)], ["b"]),
         drawing.intervals(
             [("a", Interval(0.5, (0.2, 0.8))), ("b", Interval(1.0, (1.0, 1.0)))], "a"
         ),
@@ -258,8 +256,8 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     [
         ({}, ""),
         ({"viewer": User(2)}, "The two sides were measured as different users"),
-        ({"labels_version": "l2"}, "measured with different questions or labels"),
-        ({"collection": "others"}, "A measured the collection rules, B others."),
+        ({"labels_version": "l2"}, "different questions or labels"),
+        ({"collection": "others"}, "another collection"),
     ],
 )
 def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said: str) -> None:

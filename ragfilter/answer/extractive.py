@@ -2,14 +2,15 @@
 
 Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9:
 10" stays whole and is quoted with the title of its table. It moves up if the query names its number
-("7th level"), and down if the query names another. `doubt` says if the nearest sentence is far, or
-if the context lacks an uncommon word of the query.
+("7th level"), and down if the query names another. In a comparison, the numbers of a side hold for
+the tables whose title names it. `doubt` says if the nearest sentence is far, or if the context
+lacks an uncommon word of the query.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,14 +18,20 @@ import numpy as np
 from ragfilter.answer.context import kept_runs
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Embedder, Vocabulary
+from ragfilter.text import comparison
 
 MAX_QUOTES = 4
+MAX_ROWS = 6
+"""A comparison may need a row for each side from each table. Rows with its numbers are quoted up to
+this many."""
 MAX_UNITS = 300
 """Sentences and rows compared with the query; a longer context is only read in part."""
 WITHIN = 0.15
 """Further quotes must come this close to the best one's score."""
 SAME = 0.92
 """Two quotes with vectors this similar say the same."""
+REPEATED = 0.9999
+"""The same for two rows that a comparison needs."""
 ROW_BONUS = 0.25
 FAR = 0.4
 """Below this score no quote answers the query, with the bundled model (design.md#parts)."""
@@ -72,7 +79,8 @@ class Unit:
 
 
 def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote, ...]:
-    """One to four quotes, best first; empty if the hits have no text. Raises ModelError."""
+    """One to four quotes, best first, or up to six in a comparison; empty if the hits have no text.
+    Raises ModelError."""
     candidates = [
         (number, hit.chunk, unit)
         for number, hit in enumerate(hits, start=1)
@@ -84,14 +92,27 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
         return ()
     texts = (_passage(chunk.title, unit) for _, chunk, unit in candidates)
     vectors = embedder.embed([query, *texts])
+    scores = vectors[1:] @ vectors[0]
     facts = _facts(query)
-    agreeing = np.array([_agreement(unit, facts) for _, _, unit in candidates])
-    scores = vectors[1:] @ vectors[0] + ROW_BONUS * agreeing
+    sides = {name: _facts(part) for name, part in comparison.parts(query).items()}
+    compares = comparison.compares(query)
+    agreeing = np.array(
+        [
+            _agreement(unit, _about(chunk, facts, sides) if compares else facts)
+            for _, chunk, unit in candidates
+        ]
+    )
+    scores = scores + ROW_BONUS * agreeing
+
+    needed = (agreeing == 1) & compares
     picked: list[int] = []
     for i in np.argsort(-scores, kind="stable").tolist():
-        if len(picked) == MAX_QUOTES or (picked and scores[i] < scores[picked[0]] - WITHIN):
+        if picked and scores[i] < scores[picked[0]] - WITHIN:
             break
-        if np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < SAME):
+        # Rows of two sides or tables look alike, but say different things.
+        alike = [REPEATED if needed[i] and needed[j] else SAME for j in picked]
+        most = MAX_ROWS if needed[i] else MAX_QUOTES
+        if len(picked) < most and np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < alike):
             picked.append(i)
     return tuple(_quote(*candidates[i], score=float(scores[i])) for i in picked)
 
@@ -209,6 +230,18 @@ def _facts(query: str) -> Facts:
     for word, number in pairs:
         facts.setdefault(_stem(word), set()).add(int(number[:9]))
     return facts
+
+
+def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
+    """The numbers of a comparison that hold for the chunk: of the sides that its title names,
+    or else all; also all for a word to which a side gives none. None hold if the title gives
+    another one."""
+    titled = _facts(chunk.title)
+    if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
+        return {}
+    title_names = comparison.title_names
+    named = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
+    return {w: set().union(*(own.get(w, numbers) for own in named)) for w, numbers in facts.items()}
 
 
 def _agreement(unit: Unit, facts: Facts) -> int:

@@ -46,13 +46,12 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
 
 class Reply(NamedTuple):
     """A whole answer of a chat model with its thoughts, or how it failed: in words and as
-    `ChatError.kind`, ``model`` for any other error. `retry_after` is in seconds."""
+    `ChatError.kind`, ``model`` for any other error."""
 
     text: str
     usage: Usage
     error: str = ""
     failed: ChatErrorKind | Literal["", "model"] = ""
-    retry_after: float | None = None
 
 
 def ask(
@@ -65,21 +64,21 @@ def ask(
     """Make one call and read its whole answer. Never raises."""
     pieces: list[str] = []
     usage: Usage | None = None
-    error, retry_after = "", None
+    error = ""
     failed: ChatErrorKind | Literal["", "model"] = ""
     try:
         for delta in bounded(chat.stream(messages, timeout_s=timeout_s, schema=schema)):
             pieces.append(delta.text)
             usage = delta.usage or usage
     except ChatError as failure:
-        error, failed, retry_after = str(failure), failure.kind, failure.retry_after
+        error, failed = str(failure), failure.kind
     except RagfilterError as failure:
         error, failed = str(failure), "model"
     except Exception as failure:
         # A third-party model may fail with anything, and its message may contain secrets.
         error, failed = f"the model failed ({type(failure).__name__})", "model"
     text = "".join(pieces)
-    return Reply(text, usage or estimated_usage(messages, text, failed), error, failed, retry_after)
+    return Reply(text, usage or estimated_usage(messages, text, failed), error, failed)
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     LabelledOptions,
@@ -168,7 +168,7 @@ def _one(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
     settings, user = loaded.settings, sides.viewer_of(loaded)
     with labelled.open("eval", place, user) as opened:
         labels = opened.labels
-        access.tell_learned_elsewhere(settings, opened.backends)
+        options.warn_learned_elsewhere(settings, opened.backends)
         warn_of(labels)
         notes = warn_in_sample(settings, labels, place.collection)
         measured = evaluation.evaluate(

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ragfilter.basics.files import write_text
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     QUERIES,
@@ -98,7 +98,7 @@ def gate(
     # Fail before the minutes that measuring takes.
     before = None if baseline is None or update else gating.read(baseline)
     with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
-        access.tell_learned_elsewhere(settings, backends)
+        options.warn_learned_elsewhere(settings, backends)
         warn_of(labels)
         learned = warn_in_sample(settings, labels, place.collection)
         collection = bench.collection(place.collection)

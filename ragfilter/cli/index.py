@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, columns_of, in_words, refuse, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
@@ -99,7 +99,7 @@ def index(
 
 def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
-        with access.open_for(data_dir, "index") as bench:
+        with options.open_for(data_dir, "index") as bench:
             from ragfilter.indexing.order import carry_out
             from ragfilter.indexing.sentences import Sentences, prepare
 

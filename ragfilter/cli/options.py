@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ragfilter.cli import access
-from ragfilter.cli.output import LogFormat, tell
+from ragfilter.cli.output import LogFormat, tell, warn
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import User
+from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
 from ragfilter.settings.deployment import PREFIX
-from ragfilter.settings.profiles import DEFAULT, PROFILES
+from ragfilter.settings.profiles import DEFAULT, PROFILES, Fit
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.normalise import whole
 
@@ -165,7 +164,20 @@ class Place:
 
     def open(self, what: str) -> Workbench:
         """Open the workspace until it is closed; `what` names who holds it."""
-        return access.open_for(self.data_dir, what)
+        return open_for(self.data_dir, what)
+
+    def backends(self, bench: Workbench) -> Backends:
+        """The backends of the collection, which has chunks. Raises StoreError."""
+        backends = bench.backends(self.collection)
+        bench.collection(self.collection).check_not_empty()
+        return backends
+
+    def entries(self, bench: Workbench) -> tuple[Mapping[str, Chunk], str]:
+        """The chunks of the collection by id, without their texts, and why it may be missing some;
+        warns if it does."""
+        store = bench.collection(self.collection)
+        warn(store.incomplete)
+        return store.entries(), store.incomplete
 
     def head(self, incomplete: str) -> dict[str, Any]:
         """The beginning of a JSON document about the collection. `incomplete` says why it may be
@@ -262,6 +274,42 @@ def refuse(why: str, **options: object) -> None:
             raise InputError(f"{shown} has no effect {why}.", remedy=f"Leave out {shown}.")
 
 
+# the workspace
+
+
+def open_for(data_dir: str | None, kind: str) -> Workbench:
+    """Open the workspace until it is closed; `kind` names who holds it."""
+    from ragfilter.workbench import Workbench, read_deployment
+
+    return Workbench.open(read_deployment(data_dir=data_dir), kind=kind)
+
+
+def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolResult:
+    """Query the collection. Warns if the settings are from elsewhere or the judge has no LLM."""
+    from ragfilter.engine import retrieve
+    from ragfilter.judge.call import NO_LLM
+    from ragfilter.layers.cutoff import unknown_score
+    from ragfilter.report.verdicts import waits_for_judge
+
+    warn_learned_elsewhere(settings, backends)
+    # Not pushed into the store, whose own filter is slow for large collections.
+    result = retrieve.run(text, settings, backends, user, wide=True)
+    warn(unknown_score(result))
+    if backends.chat is None and waits_for_judge(result):
+        warn(f"The judge {NO_LLM}.")
+    return result
+
+
+def warn_learned_elsewhere(settings: Settings, backends: Backends) -> None:
+    """Warn if the settings were learned or tuned on another collection, model or space."""
+    from ragfilter.report.thresholds import learned_elsewhere
+
+    collection = backends.collection
+    warn(learned_elsewhere(
+        settings, Fit(collection.name, backends.embedder.name, collection.space)
+    ))  # fmt: skip
+
+
 # labelled queries
 
 
@@ -283,7 +331,7 @@ class QueryOptions:
     only: Annotated[list[str] | None, "Use only the query with this ID. Repeatable."] = None
 
     def read(
-        self, bench: Workbench, collection: str, user: User, *, bare: bool = False
+        self, bench: Workbench, place: Place, user: User, *, bare: bool = False
     ) -> Labels | None:
         """The named queries with the labels that `user` may see, None if none are named. Reports
         labels of chunks that the collection lacks. `bare`: queries need no labels. Raises
@@ -291,9 +339,8 @@ class QueryOptions:
         if self.queries is None:
             refuse("without --queries", only=self.only, qrels=self.qrels)
             return None
-        labels, stored = self.load(collection, bench.labels, bare=bare)
-        backends = access.backends(bench, collection)
-        return visible_labels(labels, backends, user, stored=stored)[0]
+        labels, stored = self.load(place.collection, bench.labels, bare=bare)
+        return visible_labels(labels, place.backends(bench), user, stored=stored)[0]
 
     def load(
         self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False
@@ -349,13 +396,13 @@ class LabelledOptions(QueryOptions):
             refuse("beside --with-llm, which needs a query set of the workspace", qrels=self.qrels)
         with place.open(what) as bench:
             labels, stored = self.load(place.collection, bench.labels, llm=self.llm, bare=bare)
-            backends = access.backends(bench, place.collection)
+            store = place.backends(bench)
             if self.llm:
                 catalogue = bench.collection(place.collection).entries()
                 standing = bench.labels.standing(place.collection)
                 tell(query_sets.agreed(seen_by(standing, catalogue, user)).told)
-            visible, unknown = visible_labels(labels, backends, user, stored=stored)
-            yield OpenedLabels(bench, backends, visible, unknown)
+            visible, unknown = visible_labels(labels, store, user, stored=stored)
+            yield OpenedLabels(bench, store, visible, unknown)
 
 
 def visible_labels(
@@ -401,7 +448,7 @@ def warn_of(labels: Labels) -> None:
     from ragfilter.evaluate import wording
 
     for caveat in wording.about_labels(labels):
-        log.warning("%s", caveat)
+        warn(caveat)
 
 
 def warn_in_sample(
@@ -415,5 +462,5 @@ def warn_in_sample(
     caveat = wording.in_sample(settings, labels_version(labels), collection)
     notes = [f"{side}: {caveat}" if side else caveat] if caveat else []
     for note in notes:
-        log.warning("%s", note)
+        warn(note)
     return notes

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter import report
+from ragfilter.answer import context as packing
 from ragfilter.answer.context import Context
-from ragfilter.answer.stream import DOUBT, Answer
-from ragfilter.cli import access, output
+from ragfilter.answer.stream import DOUBT, Answer, AnswerStream
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     Filtering,
@@ -24,6 +25,7 @@ from ragfilter.cli.options import (
 from ragfilter.cli.output import percent
 from ragfilter.judge import call
 from ragfilter.model import PoolResult
+from ragfilter.protocols import ChatModel
 from ragfilter.report import (
     ChunkRow,
     Summary,
@@ -39,6 +41,9 @@ from ragfilter.report import (
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
+
+if TYPE_CHECKING:
+    from ragfilter.workbench import Workbench
 
 TITLE_WIDTH = 50
 SHOWN = 15
@@ -96,8 +101,8 @@ def query(
         loaded = replace(loaded, settings=call.without(loaded.settings))
 
     with place.open("query") as bench:
-        result = access.ask(text, loaded.settings, access.backends(bench, place.collection), user)
-        answered = access.answer_of(result, bench) if answer else None
+        result = options.ask(text, loaded.settings, place.backends(bench), user)
+        answered = answer_of(result, bench) if answer else None
     if output.as_json:
         document = report.document(result, references=references) | {
             "profile": loaded.profile,
@@ -119,6 +124,31 @@ def query(
     if answered is not None and answered[0].error:
         return output.fail(f"The answer failed: {answered[0].error}")
     return 0
+
+
+def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
+    """The answer to the query, with its context. If the LLM fails, the extractive answer with the
+    LLM's error, prompt and costs."""
+    packed = packing.pack(result.kept, result.settings)
+    name = bench.chat.name if bench.chat else ""
+    cached = bench.answers.get(result.query, packed, name, bench.prices)
+    if cached is not None:
+        return cached, packed
+
+    def read(chat: ChatModel | None) -> Answer:
+        timeout_s = bench.deployment.answer_timeout_s
+        return AnswerStream(
+            result.query, packed, chat, bench.embedder, timeout_s=timeout_s, prices=bench.prices
+        ).read()
+
+    answer = read(bench.chat)
+    bench.answers.put(answer)
+    if answer.error and not answer.extractive and not (quoted := read(None)).error:
+        answer = replace(
+            answer, text=quoted.text, citations=quoted.citations, unknown_citations=(),
+            model=quoted.model, extractive=True, doubt=quoted.doubt,
+        )  # fmt: skip
+    return answer, packed
 
 
 def looking_first_at_k(settings: Settings) -> Settings:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, Filtering, Place, file_of, load_config
+from ragfilter.cli.query import answer_of
 from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
@@ -53,9 +54,9 @@ def query(
 
     loaded, user = filtering.load()
     with place.open("report") as bench:
-        backends = access.backends(bench, place.collection)
+        backends = place.backends(bench)
         prices = bench.prices
-        result = seen(access.ask(text, loaded.settings, backends, user))
+        result = seen(options.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = reports.ReportOrigin(
             collection.name, bench.version_seen(collection.name, result.user),
@@ -64,9 +65,7 @@ def query(
 
         def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[ShownAnswer]:
             shown = sides if answer else ()
-            return [
-                reports.shown_answer(name, *access.answer_of(each, bench)) for name, each in shown
-            ]
+            return [reports.shown_answer(name, *answer_of(each, bench)) for name, each in shown]
 
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
@@ -80,7 +79,7 @@ def query(
             )
         else:
             other = compared_settings(against, bench)
-            first = seen(access.ask(text, other.settings, backends, user))
+            first = seen(options.ask(text, other.settings, backends, user))
             names = (
                 replace(other, settings=first.settings),
                 reports.Called("these settings", loaded.profile, result.settings),
@@ -98,7 +97,7 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     from ragfilter.evaluate.runs import changed_since, load
     from ragfilter.publish import reports
 
-    with access.open_for(data_dir, "report") as bench:
+    with options.open_for(data_dir, "report") as bench:
         run = load(bench.runs.get(number), bench.runs)
         since = changed_since(run.run.plan, bench)
     if not run.records:
@@ -115,7 +114,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
     from ragfilter.evaluate import runs
     from ragfilter.publish import reports
 
-    with access.open_for(data_dir, "report") as bench:
+    with options.open_for(data_dir, "report") as bench:
         a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
         compared = runs.compare(a, b, bench)
     if compared.sides.empty:

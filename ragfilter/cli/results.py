@@ -15,12 +15,12 @@ from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import money, p_value, signed
-from ragfilter.text.titles import query_name, short_title
+from ragfilter.text.titles import query_name
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
-QUERY_WIDTH, ERROR_WIDTH, CHANGES = 34, 100, 10
+QUERY_WIDTH, CHANGES = 34, 10
 FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
     "kept": ".1f", "tokens": ",.0f", "ms": ".1f",
 }  # fmt: skip
@@ -93,7 +93,7 @@ def several_text(
     each_query: bool,
 ) -> str:
     """Variants side by side as text: a row for each, compared with the `reference`. `each_query`
-    adds what changed most, and the queries whose LLM failed."""
+    adds what changed most."""
     rows = frame.rows(records, variants, against=reference)
     if rows.empty:
         return ""
@@ -108,13 +108,7 @@ def several_text(
             pairs = frame.paired(both)
             if pairs.queries:
                 text += "\n" + paired_text(pairs, both, reference, row["variant"])
-    failed = [
-        f"{query_name(record.id, record.query, QUERY_WIDTH)}, {record.variant}: fallback: "
-        f"{short_title(record.error, ERROR_WIDTH)}\n"
-        for record in records
-        if record.fallback
-    ]
-    return text + "".join(["\n", *failed] if failed else [])
+    return text
 
 
 def _gain(row: Row) -> str:

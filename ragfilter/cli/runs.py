@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MAX_NUMBER, DataDir, Place
 from ragfilter.cli.output import table
@@ -45,7 +45,7 @@ def list_(
     """List the saved runs, newest first."""
     from ragfilter.evaluate.runs import settings_name
 
-    with access.open_for(data_dir, "runs") as bench:
+    with options.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
     if output.as_json:
         output.emit(saved)
@@ -114,7 +114,7 @@ def show(
     """Show the table of a run, or its comparison with another run."""
     from ragfilter.evaluate.runs import compare, load
 
-    with access.open_for(data_dir, "runs") as bench:
+    with options.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)
         if against is not None:
             other = load(bench.runs.get(against), bench.runs)
@@ -127,7 +127,7 @@ def show(
 @command(runs)
 def remove(run: RunId, data_dir: DataDir = None) -> None:
     """Delete a run."""
-    with access.open_for(data_dir, "runs") as bench:
+    with options.open_for(data_dir, "runs") as bench:
         bench.runs.remove(run)
     output.emit(f"Run {run} is removed.\n")
 
@@ -138,7 +138,6 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
     from ragfilter.evaluate import wording
     from ragfilter.evaluate.query_sets import untitled
     from ragfilter.evaluate.runs import changed_since, settings_name
-    from ragfilter.evaluate.variants import unmeasured
 
     run, rows = measured.run, measured.rows
     gain, queries = measured.over_fixed_k, measured.questions.sort_index()
@@ -163,9 +162,7 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"
     if rows.empty:
         return document, text
-    text += results.rows_text(rows, bench.prices)
-    text += f"{unmeasured([*rows['variant']])}\n\n"
-    return document, text
+    return document, text + results.rows_text(rows, bench.prices) + "\n"
 
 
 def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:

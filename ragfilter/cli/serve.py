@@ -17,7 +17,7 @@ import tomlkit
 import typer
 
 from ragfilter.basics.threads import within
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.index import index
 from ragfilter.cli.options import DataDir, Departments, Filtering, Level, Place, refuse
@@ -44,7 +44,7 @@ def serve_app(
         raise InputError(
             f"Port {port} is in use or not allowed.", remedy="Choose another with --port NUMBER."
         ) from None
-    with access.open_for(data_dir, "app") as bench:
+    with options.open_for(data_dir, "app") as bench:
         place = bench.deployment.address or str(bench.workspace.path)
         wanted = demo or not bench.collections()
     if wanted:
@@ -91,7 +91,7 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
     from ragfilter.workbench import read_deployment
 
     with OpenWorkspace.open(read_deployment(data_dir=place.data_dir), kind="mcp") as bench:
-        access.backends(bench, place.collection)
+        place.backends(bench)
         server = make_server(ChunkTools(bench, place.collection, loaded.settings, user))
         # In a thread that is abandoned on Ctrl+C and SIGTERM, since nothing else ends its read of
         # standard input.
@@ -143,8 +143,8 @@ def serve(
         OpenWorkspace.open(read_deployment(data_dir=place.data_dir), kind="serve") as bench,
         nullcontext() if traces == "off" else exported(texts=traces == "texts"),
     ):
-        backends = access.backends(bench, place.collection)
-        access.tell_learned_elsewhere(loaded.settings, backends)
+        backends = place.backends(bench)
+        options.warn_learned_elsewhere(loaded.settings, backends)
         # The first question must not wait for the model.
         backends.embedder.embed([""])
         app = make_app(

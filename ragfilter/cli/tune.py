@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ragfilter.basics.files import kind, write_text
-from ragfilter.cli import access, output
+from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     Filtering,
@@ -267,10 +267,10 @@ def recalibrate(
     target, before, gathered = options.target, loaded.settings, output.progress("gathered")
     tuning: Tuning | None = None
     with place.open("recalibrate") as bench:
-        backends = access.backends(bench, place.collection)
+        backends = place.backends(bench)
         catalogue = bench.collection(place.collection).entries()
         labels = (
-            given.read(bench, place.collection, user, bare=True)
+            given.read(bench, place, user, bare=True)
             or query_sets.everything(bench.labels, place.collection, catalogue, user)
             or Labels(bench.labels.queries(place.collection, ASKED), {})
         )

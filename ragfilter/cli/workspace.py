@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.cli import access, output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import LOOK, app, command, make_group
 from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, columns_of, text_argument
 from ragfilter.cli.output import start_logging
@@ -40,7 +40,7 @@ def collections(
     output.as_json = as_json
     from ragfilter.indexing.overview import overview
 
-    with access.open_for(data_dir, "collections") as bench:
+    with options.open_for(data_dir, "collections") as bench:
         facts = overview(bench)
         copies = ", ".join(bench.workspace.copied())
     names = ("name", "count", "space", "embedder", "complete", "incomplete")
@@ -80,7 +80,7 @@ def export(
     user = viewing.viewer
     from ragfilter.stores.manage import export as lines
 
-    with access.open_for(data_dir, "collections") as bench:
+    with options.open_for(data_dir, "collections") as bench:
         records = list(lines(bench.workspace, bench.collection(name), user))
     output.write("".join(records), out, f"{name}: {chunks(len(records))} written to ")
 
@@ -113,7 +113,7 @@ def open_(
     """
     from ragfilter.stores.foreign import Opening
 
-    with access.open_for(data_dir, "collections") as bench:
+    with options.open_for(data_dir, "collections") as bench:
         opening = Opening(folder, model, writable, columns_of(column or ()), metric)
         checks = bench.stores.open(name, opening, bench.load_embedder)
         model = bench.recorded_embedder(name).name
@@ -124,7 +124,7 @@ def open_(
 @command(group)
 def close(name: Name, data_dir: DataDir = None) -> None:
     """Close a collection that ragfilter did not make. The collection itself is not changed."""
-    with access.open_for(data_dir, "collections") as bench:
+    with options.open_for(data_dir, "collections") as bench:
         bench.stores.forget(name)
     output.emit(f"{name} is closed\n")
 
@@ -144,7 +144,7 @@ def delete(
         )
     from ragfilter.stores import manage
 
-    with access.open_for(data_dir, "collections") as bench:
+    with options.open_for(data_dir, "collections") as bench:
         manage.delete(bench.workspace, name)
     output.emit(f"{name} is deleted\n")
 

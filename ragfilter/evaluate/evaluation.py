@@ -276,11 +276,7 @@ def tune(
     Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
     labelled queries or folds, if the judge is on, and with `rerank` if rerank scores are missing.
     """
-    one, labels, pools = _tunable(results, qrels, folds, rerank=rerank)
-    return tuning.tune(
-        pools, labels.qrels, one.settings, one.user, target=read_target(measure), folds=folds,
-        rerank=rerank, provenance=Provenance.of(labels),
-    )  # fmt: skip
+    return _tuned(results, qrels, measure, folds, rerank=rerank)
 
 
 def recalibrate(
@@ -297,11 +293,7 @@ def recalibrate(
     ``ragfilter recalibrate``. `results` were made after it, and `old` are the settings in use,
     which started from `profile`. Ask ``loses_at_most(0.02)`` before ``tuned.settings`` replace
     them. Raises as `tune` does."""
-    one, labels, pools = _tunable(results, qrels, folds, rerank=rerank)
-    return tuning.tune(
-        pools, labels.qrels, start(old, profile), one.user, target=read_target(measure),
-        folds=folds, rerank=rerank, replaces=old, provenance=Provenance.of(labels),
-    )  # fmt: skip
+    return _tuned(results, qrels, measure, folds, rerank=rerank, old=old, profile=profile)
 
 
 def carry_over(results: Mapping[str, PoolResult], old: Settings) -> Settings:
@@ -314,10 +306,18 @@ def carry_over(results: Mapping[str, PoolResult], old: Settings) -> Settings:
     return carried(old, [result.pool for result in results.values()])
 
 
-def _tunable(
-    results: Mapping[str, PoolResult], qrels: Qrels, folds: int, *, rerank: bool
-) -> tuple[PoolResult, Labels, dict[str, Pool]]:
-    """Any of the results, the labels of these queries and their pools. Raises InputError."""
+def _tuned(
+    results: Mapping[str, PoolResult],
+    qrels: Qrels,
+    measure: str,
+    folds: int,
+    *,
+    rerank: bool,
+    old: Settings | None = None,
+    profile: str = "",
+) -> Tuning:
+    """Tune on the labelled results, from their settings or those of `profile` on; see
+    `recalibrate`. Raises InputError."""
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
     one, labels = _checked(results, qrels, least=2)
@@ -334,7 +334,11 @@ def _tunable(
                 f"always, and quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass "
                 "rerank=False.",
             )
-    return one, labels, pools
+    begin = one.settings if old is None else start(old, profile)
+    return tuning.tune(
+        pools, labels.qrels, begin, one.user, target=read_target(measure), folds=folds,
+        rerank=rerank, replaces=old, provenance=Provenance.of(labels),
+    )  # fmt: skip
 
 
 def _checked(

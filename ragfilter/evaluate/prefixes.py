@@ -125,13 +125,6 @@ def by_k(of_each: Sequence[float], of_nothing: float) -> Table:
     return np.array([of_nothing, *of_each])[_columns(len(of_each))]
 
 
-def fixed_line(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
-    """Every fixed k as (recall, precision)."""
-    ranked = without_nothing(prefixes(curves))
-    recall, precision = (ranked[name].mean(axis=0).tolist() for name in ("recall", "precision"))
-    return tuple(zip(recall, precision, strict=True))
-
-
 def frontier(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
     """The oracle's line as (recall, precision): for every weight of recall against precision, the
     mean over each query's best prefix."""

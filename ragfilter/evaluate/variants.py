@@ -10,7 +10,7 @@ the current settings call it; the other rows have no judge.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -118,17 +118,6 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
         for k in sorted(by_k)
     )
     return (*plain, *variants)
-
-
-def unmeasured(rows: Collection[str]) -> str:
-    """The profiles and strategies without a row of their own, in words; `rows` are the names of
-    those that are measured."""
-    names = [name for name in PROFILES if of_profile(name).judge.enabled]
-    note = f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
-    for spec in STRATEGIES:
-        if spec.values_of is not None and spec.name not in rows:
-            note += f" The strategy {spec.name} is measured once Tune has learned it from labels."
-    return note
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:

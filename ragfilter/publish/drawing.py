@@ -141,17 +141,16 @@ def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing
 
 def tradeoff(
     rows: Sequence[tuple[str, float, float]],
-    fixed: Sequence[At],
     oracle: Sequence[At],
     named: Collection[str],
     strong: str = "",
 ) -> Drawing:
-    """Precision against recall of every row (name, recall, precision), with the lines of all fixed
-    k and of the oracle. Rows in `named` are labelled."""
+    """Precision against recall of every row (name, recall, precision), with the line of the oracle.
+    Rows in `named` are labelled."""
     frame = Axes((0, 1), (0, 1), 330, right=WIDTH - 130)
     lines, texts = frame.grid(UNIT, "g", "precision")
     lines += [frame.line("grid", [(x, 0), (x, 1)]) for x in UNIT]
-    lines += [frame.line("fixed", fixed), frame.line("kept", oracle)]
+    lines.append(frame.line("kept", oracle))
     texts += frame.under(UNIT, "recall")
     points = []
     for name, recall, precision in sorted(rows, key=lambda row: row[0] == strong):

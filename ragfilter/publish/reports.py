@@ -25,7 +25,7 @@ from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, query_sets, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
-from ragfilter.evaluate.variants import CURRENT, unmeasured
+from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
 from ragfilter.publish import drawing
@@ -141,17 +141,6 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """What one side sends. `cost` is for 1,000 questions, in `currency`."""
-
-    name: str
-    chunks: int
-    tokens: int
-    cost: float
-    currency: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShownAnswer:
     """An answer as a report shows it. `doubt` says that the context may not hold it, or that the
     LLM failed."""
@@ -249,11 +238,13 @@ def _command(result: PoolResult, file: str) -> str:
     return command("query", result.query, *words, user=result.user)
 
 
-def size(name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None) -> Size:
-    """A side's size in a prompt, which has the settings' budget."""
+def size(
+    name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None
+) -> dict[str, object]:
+    """What a side sends within the settings' budget, and what 1,000 such questions cost."""
     sent, total = in_prompt(hits, settings)
     cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
-    return Size(name, sent, total, cost, currency)
+    return {"name": name, "chunks": sent, "tokens": total, "cost": cost, "currency": currency}
 
 
 def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
@@ -300,7 +291,6 @@ def of_run(
         ),
         tradeoff=drawing.tradeoff(
             [(row["variant"], row["recall"], row["precision"]) for row in rows],
-            prefixes.fixed_line(curves),
             prefixes.frontier(curves),
             [row["variant"] for row in rows if row["group"] in ("settings", "plain", "oracle")],
             CURRENT,
@@ -311,7 +301,6 @@ def of_run(
         prices=prices,
         cost=frame.cost,
         current=CURRENT,
-        unmeasured=unmeasured([*ends]),
         gains=[
             {"layer": row["layer"], "group": row["group"]}
             | {name: interval_of(row, name) for name in ("f1", "recall", "tokens")}

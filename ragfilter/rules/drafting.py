@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
@@ -98,10 +97,7 @@ NO_TEXT = "the chunk has neither title nor text"
 
 MAX_FAILURES = 3
 """Consecutive failures of the endpoint after which a run ends."""
-MAX_WAITS = 3
-WAIT_S = 5.0
-MAX_WAIT_S = 60.0
-_HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable")
+_HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable", "rate_limit")
 _OF_THE_ANSWER = ("", "chunk", "rule")
 
 Failed = ChatErrorKind | Literal["", "chunk", "rule", "model"]
@@ -142,8 +138,8 @@ class Draft:
     `remarks` are doubts about it that a person should settle.
     `repaired`: the rule is the model's second answer. `failed` says in one word what went wrong:
     how the endpoint failed (see ChatError), ``chunk`` (nothing to send), ``rule`` (no usable rule
-    in the answer) or ``model`` (the chat model raised an unexpected error). `retry_after` is in
-    seconds. `usage` counts both calls; `prompt_version` names prompt and template.
+    in the answer) or ``model`` (the chat model raised an unexpected error).
+    `usage` counts both calls; `prompt_version` names prompt and template.
     """
 
     chunk_id: str
@@ -153,7 +149,6 @@ class Draft:
     remarks: tuple[str, ...] = ()
     repaired: bool = False
     failed: Failed = ""
-    retry_after: float | None = None
     model: str = ""
     prompt_version: str = ""
     usage: Usage = field(default_factory=Usage)
@@ -271,7 +266,6 @@ def _ask(
         draft,
         error=reply.error,
         failed=reply.failed,
-        retry_after=reply.retry_after,
         usage=total_usage((draft.usage, reply.usage)),
     )
     return draft, without_thought(reply.text)
@@ -324,24 +318,15 @@ def drafts(
     *,
     timeout_s: float,
     templates: Sequence[Template] | None,
-    wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[Draft]:
-    """Yield a draft for each chunk, even if it failed. Waits as long as a rate limit asks for, up
-    to a minute, at most three times per chunk.
+    """Yield a draft for each chunk, even if it failed.
 
     Raises ChatError after a failure that would also affect the next chunk: the endpoint is
-    unreachable or refuses the key, or it failed three times in a row.
+    unreachable, refuses the key or has reached its rate limit, or it failed three times in a row.
     """
     failures = 0
     for chunk in chunks:
         draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
-        for _ in range(MAX_WAITS):
-            if draft.failed != "rate_limit":
-                break
-            pause = min(WAIT_S if draft.retry_after is None else draft.retry_after, MAX_WAIT_S)
-            log.warning("The rate limit is reached; trying again in %g s.", pause)
-            wait(pause)
-            draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
         yield draft
         failures = 0 if draft.failed in _OF_THE_ANSWER else failures + 1
         if draft.failed in _HOPELESS or failures >= MAX_FAILURES:

@@ -24,9 +24,7 @@ from ragfilter.rules.values import (
     Name,
     Value,
     find_contexts,
-    find_held,
     forms,
-    held_forms,
     is_short,
     parts,
     spellings,
@@ -200,18 +198,15 @@ def propose(
     texts: Collection[str],
 ) -> tuple[Proposal, ...]:
     """Propose a rule for every member, unless a question that repeats its title would not meet it.
-    `texts` are the collection's texts and the questions asked; they show what a value is called and
-    which names have a plural."""
+    `texts` are the collection's texts and the questions asked; they show what a value is called."""
     marks = {m for family in families for member in family.members for m in member.marks}
     counted = {mark.words for mark in marks if isinstance(mark, Value)}
-    names = {word for mark in marks if isinstance(mark, Name) for word in mark.words}
     contexts, ordered = find_contexts(counted, texts)
-    held = find_held({form for name in names for form in forms(name)}, texts)
 
     def group(mark: Mark) -> Group:
         if isinstance(mark, Value):
             return spellings(mark, contexts[mark.words], ordered=mark.words in ordered)
-        return tuple(dict.fromkeys(f for word in mark.words for f in held_forms(word, held)))
+        return tuple(dict.fromkeys(f for word in mark.words for f in forms(word)))
 
     proposals = []
     for family in families:

@@ -24,8 +24,8 @@ from ragfilter.text.words import plural_of, singular_of
 
 def forms(name: str) -> tuple[str, ...]:
     """A name in singular and plural, with and without a hyphen: clerics, cleric. A name with
-    letters that English does not have is left unchanged."""
-    if not name.isascii():
+    letters that English does not have is left unchanged, and one of two: "uses" is not US."""
+    if not name.isascii() or len(name) < 3:
         return without_hyphens(name)
     single = singular_of(name)
     return without_hyphens(single, name if name != single else plural_of(name))
@@ -410,27 +410,6 @@ def find_contexts(
         if len(words) == 1 and places.intersection(forms(words[0])):
             placed.add(words)
     return {words: _called(words, seen) for words in counted}, placed
-
-
-def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
-    """Those of `names` whose last word occurs in the texts: "fire beetles" if one has "beetles"."""
-    last = {name: _WORD.findall(name)[-1] for name in names}
-    wanted = set(last.values())
-    held_words: set[str] = set()
-    for text in islice(texts, MAX_TEXTS):
-        if held_words == wanted:
-            break
-        held_words |= wanted.intersection(_WORD.findall(normalise(text)))
-    return {name for name, word in last.items() if word in held_words}
-
-
-def held_forms(name: str, held: Collection[str]) -> tuple[str, ...]:
-    """The forms of a name: as written, in the singular, and in a plural that is among the `held`. A
-    name of two letters has no other form: "uses" is not US."""
-    own = without_hyphens(name)
-    if len(name) < 3:
-        return own
-    return tuple(f for f in forms(name) if f in own or len(f) < len(name) or f in held)
 
 
 def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:

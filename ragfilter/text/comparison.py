@@ -120,6 +120,7 @@ _AND = _regex(r"(?:, ?| |^)(?:and|or) |, ")
 _ANY = _regex(r"(?:, ?| |^)(?:and|against) |, ")
 _TO = _regex(r" (?:to|against) ")
 _WITH = _regex(r" with ")
+_JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
 _BARE_OR = _regex(r"\sor\s")
 
 _THAN = (
@@ -310,6 +311,11 @@ def shared_name(query: str) -> str:
     return sides[0] if len(sides) == 1 else ""
 
 
+def compares(query: str) -> bool:
+    """True if `query` is a comparison, also of two with the same name."""
+    return bool(_sides(query))
+
+
 def readings(query: str, name: str) -> tuple[str, ...]:
     """What the side `name` of `query` may be called, longest first. Grammar alone does not tell
     "Alice in Wonderland" from "MySQL in production"."""
@@ -321,6 +327,27 @@ def beginnings(name: str) -> tuple[str, ...]:
     """What is left of `name` without its last words, longest first."""
     words = name.split()
     return tuple(" ".join(words[:n]) for n in range(len(words) - 1, 0, -1))
+
+
+def parts(query: str) -> dict[str, str]:
+    """What the query says of each side, by its name: "7th level druid (AC 9)?" of the druid. A part
+    ends at the last word that joins two sides, so the first has what is said before it, and the
+    last what is said after it. Empty if the query is no comparison of different things.
+    """
+    text, sides = normalise(query[:MAX_QUERY]), detect(query)
+    starts, end = [0], 0
+    for side in sides:
+        side_match = _pattern(side).search(text, end)
+        if side_match is None:
+            return {}
+        if end:
+            joints = [joint.end() for joint in _JOINT.finditer(text, end, side_match.start())]
+            starts.append(joints[-1] if joints else side_match.start())
+        end = side_match.end()
+    return {
+        side: text[start:stop]
+        for side, start, stop in zip(sides, starts, [*starts[1:], None], strict=False)
+    }
 
 
 @lru_cache(maxsize=1024)

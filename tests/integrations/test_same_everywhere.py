@@ -17,7 +17,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from stores import Remembering
 
 import ragfilter as rf
-from ragfilter.cli import access, options
+from ragfilter.cli import options
 from ragfilter.engine.replay import replay, retrieved
 from ragfilter.ingest import demo
 from ragfilter.layers.quality import reranker_key
@@ -27,7 +27,7 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.ui.session import questions
+from ragfilter.ui.session import pools
 from ragfilter.ui.session.resources import Resources
 
 OTHER_SIDES = {
@@ -148,9 +148,9 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
     """What the page replays, without drawing."""
-    asked = questions.ask_now(query, "demo", settings, user, page)
-    pool = questions.pool_of(asked, settings, page)
-    pool = questions.complete_pool(asked, pool, settings, user, page)
+    asked = pools.ask_now(query, "demo", settings, user, page)
+    pool = pools.pool_of(asked, settings, page)
+    pool = pools.complete_pool(asked, pool, settings, user, page)
     return [hit.id for hit in replay(pool, settings, user).kept]
 
 
@@ -167,7 +167,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
         made = {**opened._made, (Reranker, reranker_key(Settings().quality)): once}
         bench = replace(opened, embedder=Remembering(), _made=made)
         page = Resources(bench, bench.deployment)
-        backends, store = access.backends(bench, "demo"), bench.workspace.store()
+        backends, store = options.Place(collection="demo").backends(bench), bench.workspace.store()
         assert store.collection("demo").catalogue() is None
         for place, (name, query) in enumerate(demo.queries().items()):
             passed.clear()
@@ -176,7 +176,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
                 loaded = options.load_config(profile, None, None, {})
                 flt = rf.Filter(profile, reranker=once)
                 store.catalogue_limit = CHUNKS
-                asked = access.ask(query, loaded.settings, backends, user)
+                asked = options.ask(query, loaded.settings, backends, user)
                 kept = [hit.id for hit in asked.kept]
                 assert [hit.id for hit in bench["demo"].search(query, profile, user=user)] == kept
                 assert by_page(query, loaded.settings, user, page) == kept

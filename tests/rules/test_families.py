@@ -99,7 +99,8 @@ def test_a_rule_asks_for_every_mark_that_tells_titles_apart(
     ]
     first, *_ = groups(alike(*titles))
     wanted = [[regions[0].lower()] if group == ["{r}"] else group for group in rule]
-    assert [set(group) for group in first] == [set(group) for group in wanted]
+    assert all(set(group) <= set(made) for group, made in zip(wanted, first, strict=True))
+    assert not [term for group in first for term in group if term == "eus"]
 
 
 def test_names_that_a_title_lists_are_alternatives() -> None:
@@ -117,9 +118,11 @@ def test_short_titles_above_the_same_kinds_of_values_are_a_family() -> None:
     assert family.pattern == "armor class #, hit points #"
     made = propose([family], ())
     assert [json.loads(each.rule)["contain_one_of"] for each in made] == [
-        [["mire"], ["wolf"]], [["ash"], ["drake"], ["adult"]], [["ash"], ["drake"], ["young"]],
-        [["gloom"], ["crab"]],
-    ]  # fmt: skip
+        [["mire", "mires"], ["wolf", "wolves"]],
+        [["ash", "ashes"], ["drake", "drakes"], ["adult", "adults"]],
+        [["ash", "ashes"], ["drake", "drakes"], ["young", "youngs"]],
+        [["gloom", "glooms"], ["crab", "crabs"]],
+    ]
     # A person has to review them, because a question may name none of these words.
     assert {each.doubt for each in made} == {NAME_ALONE}
     assert {each.doubt for each in propose(find_families(CLERICS), ())} == {""}

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli.access import backends
 from ragfilter.cli.app import make_group
 from ragfilter.cli.options import (
     DryRun,
@@ -232,7 +231,7 @@ def gather_labelled(
     loaded, user = filtering.load()
     # Rules count even if the settings switch them off.
     settings = loaded.settings.with_values({"query_must.enabled": True})
-    labels = options.read(bench, place.collection, user, bare=bare)
+    labels = options.read(bench, place, user, bare=bare)
     if labels is None:
         # Nobody asked for these queries, so do not pay an LLM for them.
         settings = settings.with_values({"judge.enabled": False})
@@ -241,7 +240,7 @@ def gather_labelled(
         if labels is None:
             return None
     queries = labels.queries if bare and options.queries else labels.labelled
-    store = backends(bench, place.collection)
+    store = place.backends(bench)
     pools = measure.gather_all(queries, settings, store, user, progress=progress("queries"))
     return make_labelled(pools, labels.qrels, settings, user)
 
