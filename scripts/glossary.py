@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from ragfilter.ui.kit.help import TERMS
+from ragfilter.ui.kit.guide import TERMS
 
 HEAD = """# Glossary
 
-Made from `ragfilter/ui/kit/help.py` by `python -m scripts.glossary > docs/glossary.md`. The page
+Made from `ragfilter/ui/kit/guide.py` by `python -m scripts.glossary > docs/glossary.md`. The page
 has the same words.
 
 | word | meaning |

@@ -10,8 +10,7 @@ from ragfilter.answer.stream import Answer
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.protocols import Usage
-from ragfilter.ui.kit.answer import Piece, pieces, saved
-from ragfilter.ui.session.answers import quotes_beyond
+from ragfilter.ui.kit.answers import Piece, pieces, quotes_beyond, saved
 
 TEXTS = {
     "cleric": "A cleric of 7th level needs a 10 to hit armor class 6.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from referring import CHUNKS
@@ -11,7 +12,8 @@ from ragfilter.engine.replay import replay
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect.reference_graph import Known, ReferenceTree, read_neighbours, tree
+from ragfilter.ui.inspect.reference_graph import Known, ReferenceTree, read_neighbours
+from ragfilter.ui.inspect.reference_graph import tree as tree_of
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})
@@ -47,6 +49,12 @@ def known() -> Known:
     return read_neighbours("root", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
 
 
+def tree(*given: Any, **options: Any) -> ReferenceTree:
+    made = tree_of(*given, **options)
+    assert made is not None
+    return made
+
+
 def lines(made: ReferenceTree) -> list[tuple[str, int, str]]:
     return [(node.id, node.step, node.fate) for node in made.nodes]
 
@@ -64,11 +72,10 @@ def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() 
         ("secret", 2, "new"),
         ("deep", 3, "new"),
     ]
-    assert [(s.depth, s.chunks, s.new) for s in made.sums] == [(1, 2, 1), (3, 7, 6), (5, 9, 8)]
-    # root is named again; gone is in no collection; g is beyond the fifth step.
-    assert (made.again, made.shut, made.names) == (1, {"unknown": 1}, ("gone (unknown)",))
-    # "A\nabout a" has nine bytes, and so has B.
-    assert made.sums[0].tokens == 6
+    # gone is in no collection; g is beyond the fifth step. "A\nabout a" has nine bytes, as has B.
+    assert (made.shut, made.names) == ({"unknown": 1}, ("gone (unknown)",))
+    assert made.sums[1] == (2, 1, 6)
+    assert [made.sums[depth][:2] for depth in (3, 5)] == [(7, 6), (9, 8)]
 
 
 def test_as_a_user_nothing_hidden_is_named_nor_walked_through() -> None:

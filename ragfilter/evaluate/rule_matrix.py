@@ -92,36 +92,6 @@ class Matrix:
     crowding: tuple[CrowdRow, ...]
     waiting: int = 0
 
-    def harm(self) -> dict[str, float]:
-        """By chunk id, what its rule, or having none, costs a labelled question on average: the F1
-        gained without the rule, plus the share of questions that lose the chunk or wrongly keep it.
-        Chunks that do no harm are left out."""
-        costs: dict[str, float] = defaultdict(float)
-        for row in self.rules:
-            for chunk_id in row.chunk_ids:
-                costs[chunk_id] = max(row.delta_f1 or 0.0, 0.0)
-            for _, chunk_id in row.conflicts:
-                if chunk_id in costs:
-                    costs[chunk_id] += 1 / self.labelled
-        for crowd in self.crowding:
-            costs[crowd.chunk_id] += crowd.kept / self.labelled
-        return {chunk_id: cost for chunk_id, cost in costs.items() if cost}
-
-    def of_unchanged(self, chunks: Mapping[str, Chunk]) -> Matrix:
-        """The same figures, only for chunks that still have the measured rule, or none."""
-        of_rule: dict[str, set[str]] = defaultdict(set)
-        for chunk in chunks.values():
-            of_rule[chunk.rule or ""].add(chunk.id)
-        rules = (
-            replace(row, chunk_ids=tuple(i for i in row.chunk_ids if i in of_rule[row.rule]))
-            for row in self.rules
-        )
-        return replace(
-            self,
-            rules=tuple(row for row in rules if row.chunk_ids),
-            crowding=tuple(row for row in self.crowding if row.chunk_id in of_rule[""]),
-        )
-
 
 @dataclass(slots=True)
 class _Tally:
@@ -151,20 +121,14 @@ class _Tally:
             self.recall += scores.recall - question.scores.recall
 
     def row(self, rule: str, ids: Sequence[str], place: str, labelled: int) -> RuleRow:
-        right = self.blocks - len(self.conflicts)
+        right, conflicts = self.blocks - len(self.conflicts), tuple(self.conflicts)
+        counts = self.queries, self.blocks, self.passes, self.overlap, conflicts
         return RuleRow(
-            rule,
-            tuple(ids),
-            place,
-            self.queries,
-            self.blocks,
-            self.passes,
-            self.overlap,
-            tuple(self.conflicts),
+            rule, tuple(ids), place, *counts,
             precision=right / self.blocks if self.blocks and labelled else None,
             delta_f1=self.f1 / labelled if labelled else None,
             delta_recall=self.recall / labelled if labelled else None,
-        )
+        )  # fmt: skip
 
 
 def build_matrix(
@@ -279,9 +243,6 @@ def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
         1.0 if row.precision is None else row.precision,
         row.blocks - row.overlap,
     )
-
-
-# questions, prepared for replays with rules removed
 
 
 @dataclass(frozen=True, slots=True)

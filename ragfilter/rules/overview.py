@@ -35,13 +35,12 @@ MAX_PARTS = 4
 @dataclass(frozen=True, slots=True)
 class ListingRow:
     """One chunk in the list. `draft`: it has an unsaved edit; `changed`: its rule differs from the
-    last export; `harm`: 0 or more, see `make_listing`."""
+    last export."""
 
     chunk: Chunk
     state: State
     draft: bool = False
     changed: bool = False
-    harm: float = 0.0
 
     @property
     def id(self) -> str:
@@ -142,10 +141,8 @@ def make_listing(
     checks: Checks,
     *,
     exported: Mapping[str, str | None] = MappingProxyType({}),
-    harm: Mapping[str, float] = MappingProxyType({}),
 ) -> Listing:
-    """List `chunks`. `exported` are the rules at the last export of those edited since; `harm` is
-    what chunks cost labelled questions, as in `Matrix.harm`."""
+    """List `chunks`. `exported` are the rules at the last export of those edited since."""
     chunks = tuple(chunks)
     from ragfilter.rules.lint import find_shared, rules_of
 
@@ -160,7 +157,6 @@ def make_listing(
             chunk,
             state(chunk),
             changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None),
-            harm=harm.get(chunk.id, 0.0),
         )
         for chunk in chunks
     )
@@ -205,13 +201,10 @@ def _admits(wanted: RuleFilter, row: ListingRow) -> bool:
     )
 
 
-def _attention(row: ListingRow) -> tuple[int, float, bool, int, float]:
-    """Sort key: invalid rules, harmful rules, unfinished or doubtful ones; then chunks without a
-    rule, those that crowd results first."""
+def _attention(row: ListingRow) -> tuple[int, bool, int]:
+    """Sort key: invalid rules, unfinished or doubtful ones; then chunks without a rule."""
     return (
         0 if row.state == "invalid" else 1,
-        -row.harm if row.chunk.rule else 0.0,
         not row.draft,
         STATES.index(row.state),
-        -row.harm,
     )

@@ -20,7 +20,7 @@ from ragfilter.ui.look import theme
 from ragfilter.ui.session import jobs
 
 if TYPE_CHECKING:
-    from ragfilter.ui.session.visit import Visit
+    from ragfilter.ui.session.views import Visit
 
 WIDTH = 230
 """Pixels of the sidebar."""
@@ -56,12 +56,12 @@ def options() -> dict[str, Any]:
 
 def inspect() -> None:
     """One question seen through, from the store to the answer."""
-    from ragfilter.ui.kit import empty, help, problems, question_box, sidebar, view_as, workflow
+    from ragfilter.ui.kit import guide, problems, question_box, sidebar, view_as
     from ragfilter.ui.look import html
-    from ragfilter.ui.session import link, state, visit
+    from ragfilter.ui.session import link, state, views
 
     html.dress()
-    here = visit.begin()
+    here = _visit()
     # Not ended by st.stop(): Streamlit would then keep the state of the controls that were not
     # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
     # choices.
@@ -70,12 +70,12 @@ def inspect() -> None:
 
         present.draw(here)
         return
-    place = workflow.reserve()
+    place = guide.reserve()
     view_as.draw_chip()
     sidebar.choose(here, reset=False)
     problems.notices(state.notices())
     question_box.draw(here)
-    view, error = visit.view(here)
+    view, error = views.view(here)
     if view is not None:
         from ragfilter.ui.inspect import page
 
@@ -83,20 +83,20 @@ def inspect() -> None:
     # After the curve, which Enter and a slider are watched by.
     link.show_address()
     sidebar.draw(here, view)
-    workflow.draw(here, place, "inspect")
+    guide.draw_path(here, place, "inspect")
     if view is not None:
-        help.draw_tour(view)
+        guide.draw_tour(view)
         page.finish(view, places)
     else:
         html.unseen_heading("Inspect", level=1)
         sidebar.draw_reset("Reset")
-        empty.draw(here, error)
-        help.draw(here.resources)
+        problems.draw_empty(here, error)
+        guide.draw(here.resources)
 
 
 def rules() -> None:
     """Every chunk's `query_must` rule of a collection, written, tried and trusted."""
-    from ragfilter.ui.kit import empty, sidebar
+    from ragfilter.ui.kit import problems, sidebar
 
     # Undo and Redo on this page are about rules.
     here = _begin("Rules", steps=False)
@@ -106,7 +106,7 @@ def rules() -> None:
 
         page.draw(here)
     else:
-        empty.draw(here, None)
+        problems.draw_empty(here, None)
 
 
 def evaluate() -> None:
@@ -153,19 +153,32 @@ def _without_question(title: str, *, anew: bool = False) -> Visit:
 def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
     """Draw what stands around a page: its heading, if it has a `title`, the path and help, whose
     view it is, the choices in the sidebar, and messages."""
-    from ragfilter.ui.kit import help, problems, sidebar, view_as, workflow
+    from ragfilter.ui.kit import guide, problems, sidebar, view_as
     from ragfilter.ui.look import html
-    from ragfilter.ui.session import state, visit
+    from ragfilter.ui.session import state
 
     html.dress()
     if title:
         html.unseen_heading(title, level=1)
-    here = visit.begin(anew=anew)
-    place = workflow.reserve()
+    here = _visit(anew=anew)
+    place = guide.reserve()
     sidebar.choose(here, steps=steps)
-    workflow.draw(here, place, title.lower())
+    guide.draw_path(here, place, title.lower())
     with place:
-        help.draw(here.resources)
+        guide.draw(here.resources)
     view_as.draw_chip()
     problems.notices(state.notices())
+    return here
+
+
+def _visit(*, anew: bool = False) -> Visit:
+    """What the page works with. If that cannot be opened, show the error and stop the run."""
+    from ragfilter.ui.kit import problems
+    from ragfilter.ui.session import views
+
+    here: Visit | None = None
+    with problems.shown(retry=True):
+        here = views.begin(anew=anew)
+    if here is None:
+        st.stop()
     return here

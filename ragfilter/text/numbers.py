@@ -52,11 +52,6 @@ def exchanged(sent: int, back: int, *, estimated: bool = False) -> str:
     return f"{'about ' if estimated else ''}{sent:,} + {tokens(back)}"
 
 
-def seconds(value: float) -> str:
-    """A time to wait in words: ``about 0.2 s``."""
-    return "under 0.1 s" if value < 0.1 else f"about {value:.1f} s"
-
-
 def limit(ms: int) -> str:
     """A time limit: ``5 s``, ``0.5 s``."""
     return f"{ms / 1000:g} s"

@@ -33,6 +33,7 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import KEY, Session
@@ -93,8 +94,8 @@ class Page:
     def draft(self) -> Page:
         """Ask for a draft of the open rule and wait for it, as the browser does."""
         self.press("rule-draft")
-        for job in self.session.rules.drafting.values():
-            assert job.wait(PATIENT_S)
+        job = drafting.last_run("demo", resources.open_resources())
+        assert job is None or job.wait(PATIENT_S)
         return self.run()
 
     def switch(self, layer: str, on: bool) -> Page:

@@ -17,7 +17,7 @@ from waiting import PATIENT_S
 
 from ragfilter.rules import edits
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.ui.kit.rule_editor.llm_draft import GONE, HIDDEN, NO_LLM
+from ragfilter.ui.kit.rule_editor.drafting import HIDDEN, NO_LLM, UNSENT
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -97,7 +97,7 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Serv
     assert stored(MATRIX) == before
     assert "Drafted by small-model with the template attack-matrix." in told(page)
     # 7 tokens at 0.1 and 3 at 0.2 each.
-    assert "7 + 3 tokens · cost 1.3000 ·" in told(page)
+    assert "7 + 3 tokens, cost 1.3000 ·" in told(page)
     assert "This question fails the rule" in told(page)
     assert "Once saved: " in told(page)
     (asked,) = endpoint.asked
@@ -125,9 +125,9 @@ def test_what_was_typed_is_not_drafted_over(page: Any, endpoint: Server) -> None
 
 def test_a_fault_leaves_the_text_and_says_why(page: Any, endpoint: Server) -> None:
     before = editor(page)
-    endpoint.behave = FAULTS["429"]
+    endpoint.behave = FAULTS["500"]
     page.draft()
-    for words in ("No draft.", *TOLD["429"]):
+    for words in ("No draft: ", *TOLD["500"]):
         assert words in told(page)
     assert editor(page) == before
     # The next request may succeed.
@@ -188,5 +188,5 @@ def test_a_chunk_that_became_secret_or_went_away_is_not_sent(
     with monkeypatch.context() as patch:
         patch.setattr(ChromaCollection, "chunks", changed)
         page.draft()
-    assert (GONE if gone else HIDDEN) in told(page)
+    assert UNSENT in told(page)
     assert endpoint.asked == []

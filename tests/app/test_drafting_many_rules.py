@@ -17,7 +17,7 @@ from rules_page import open_rules, told
 from waiting import PROCESS_S
 
 from ragfilter.model import User
-from ragfilter.ui.rules import drafts
+from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -80,7 +80,7 @@ def rules() -> dict[str, str | None]:
 
 
 def last_run() -> Any:
-    return drafts.last_run("demo", resources.open_resources())
+    return drafting.last_run("demo", resources.open_resources())
 
 
 def drafted(page: Any) -> Any:
@@ -163,9 +163,11 @@ def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(
     page.press("drafts-begin")
     while len(bench().drafts.drafts("demo")) < 2:
         time.sleep(0.01)
+    run = last_run()
     page.press("drafts-stop")
     stopped.set()
-    drafted(page)
+    run.wait(PROCESS_S)
+    page.run()
     first = bench().drafts.drafts("demo")
     assert 2 <= len(first) < n
     assert page.at.button(key="drafts-begin").label == f"Draft {n - len(first)} rules"

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faults import FAULTS, LATE, TOLD, Behave, Handler, Server, deadline, says, servers, well
+from faults import FAULTS, TOLD, Behave, Handler, Server, deadline, says, servers, well
 
 from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.answer.stream import EMPTY
-from ragfilter.ui.kit.answer import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
-from ragfilter.ui.session.answers import NOT_ASKED
+from ragfilter.ui.kit.answers import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
 
 pytestmark = pytest.mark.model
 LINK = {"profile": "adaptive-gap", "q": "Tell me about owlbears"}
@@ -84,7 +83,6 @@ def test_an_answer_that_fails(
     assert "owlbear" in told(page).casefold()
     # What has come by then stays.
     assert ("Trolls" in told(page)) is (fault == "half a JSON")
-    assert (NOT_ASKED in told(page)) is (fault in LATE)
     assert "cite-filtered-1" in page.buttons
     assert page.kept == KEPT
     assert stands(page)

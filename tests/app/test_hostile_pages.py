@@ -14,7 +14,7 @@ from test_collections import indexed
 
 from ragfilter.rules import edits
 from ragfilter.ui.evaluate.page import PARTS as EVALUATE_PARTS
-from ragfilter.ui.evaluate.results import VIEWS
+from ragfilter.ui.evaluate.page import VIEWS
 from ragfilter.ui.rules.page import PARTS
 from ragfilter.ui.session import resources
 
@@ -102,7 +102,7 @@ def compare(page: Any) -> Iterator[Any]:
     yield page.press("ask-button")
     reports = [each() for name, each in page.downloads.items() if name.endswith(".html")]
     assert CANARY in reports[-1]
-    for step in ("Every chunk", "Answers", "Settings"):
+    for step in ("Answers", "Settings"):
         yield page.choose("compare-step", step)
     page.at.selectbox(key="compare-over").set_value(NEW)
     yield page.run()

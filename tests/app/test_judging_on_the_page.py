@@ -89,13 +89,11 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
     page.choose("panel-box", "Judge")
     said = "40 chunks wait for a verdict. Until then, the nearest 25 chunks are kept."
     assert any(said in text for text in page.html)
-    told = facts(page)
-    assert "shortened to fit 2,000 tokens" in told["Chunks"]
-    assert told["Time"] == snapshot
+    assert any("shortened to fit 2,000 tokens" in text for text in page.html)
     assert any("Prompt to be sent" in e.label for e in page.at.expander)
     assert QUERY in "".join(code.value for code in page.at.code)
     page.slide("judge.max_chunks", 5).slide("judge.min_relevance", 0.5)
-    assert facts(page)["Chunks"] == snapshot
+    assert next(text for text in page.html if "Not asked yet." in text) == snapshot
     assert server.asked == []
 
 
@@ -114,7 +112,7 @@ def test_a_verdict_outlives_the_app(
     again.choose("panel-box", "Judge")
     told = "\n".join(again.html)
     assert "cached, so time, tokens and cost describe the original call" in told
-    assert "Replies from earlier runs are not stored." in told
+    assert "came in an earlier run: those are not stored." in told
 
 
 def test_a_link_names_a_prompt_of_the_workspace(
@@ -133,7 +131,7 @@ def test_a_link_names_a_prompt_of_the_workspace(
     server = serve(capable)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     page = open_page(LINK | {"judge.prompt": "mine"}, workspace=workspace)
-    assert page.session.ignored == []
+    assert page.warnings == []
     assert "mine" in page.at.selectbox(key=key("judge.prompt")).options[-1].casefold()
     page.press("need-judge")
     (asked,) = server.asked
@@ -183,7 +181,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
 def test_an_answer_without_a_decision_shows_the_reply(judged_by: Callable[..., Any]) -> None:
     page, _ = judged_by(says("They are all very nice."))
     page.press("need-judge")
-    assert any("No decision could be read" in text for text in page.html)
+    assert any("no decision could be read" in text for text in page.html)
     assert "They are all very nice." not in page.sent
     page.choose("view-as", "Operator")
     assert "They are all very nice." in [code.value for code in page.at.code]

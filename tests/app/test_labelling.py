@@ -12,7 +12,7 @@ from rules_page import open_rules
 
 from ragfilter.stores.labels import qrels_of
 from ragfilter.ui.session import resources
-from ragfilter.ui.session.visit import MAX_NAME
+from ragfilter.ui.session.views import MAX_NAME
 
 pytestmark = pytest.mark.model
 

@@ -104,12 +104,12 @@ def test_the_environment_is_where_every_profile_begins(
 def test_a_copied_link_holds_the_ranks_shown_and_the_operator_s_view(
     open_page: Callable[..., Any],
 ) -> None:
-    asked = {"q": OWLBEARS, "profile": "full", "places": "First 50", "view": "operator"}
+    asked = {"q": OWLBEARS, "profile": "full", "places": "All", "view": "operator"}
     page = open_page(asked)
-    assert page.session.window == "First 50"
+    assert page.session.window == "All"
     assert page.session.operator is True
     assert page.at.button_group(key="view-as").value == "Operator"
-    assert (page.link["places"], page.link["view"]) == ("First 50", "operator")
+    assert (page.link["places"], page.link["view"]) == ("All", "operator")
     # Invalid ranges and views are ignored.
     odd = open_page(asked | {"places": "3-20", "view": "nobody"})
     assert (odd.session.window, odd.session.operator) == ("Around the cut", False)

@@ -102,7 +102,7 @@ def test_switches_choices_and_views_ask_nobody_either(
     for layer in ("clearance", "query_must", "quality"):
         page.switch(layer, False).switch(layer, True)
     page.select("cutoff.strategy", "autocut")
-    page.choose("view-as", "Operator").choose("window-box", "All").press("reset")
+    page.choose("view-as", "Operator").press("fold").press("reset")
     assert not calls
 
 

@@ -13,8 +13,7 @@ from labelled_demo import put_labelled
 
 from ragfilter.evaluate.maps import make as make_map
 from ragfilter.ingest import demo
-from ragfilter.ui.kit import progress
-from ragfilter.ui.session import resources
+from ragfilter.ui.session import jobs, resources
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.tune import tuning_map
 
@@ -119,7 +118,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
             progress(1, 2)
             sleep(0.01)
 
-    until_done = progress.until_done
+    until_done = jobs.until_done
 
     def stop(job: Job[Any], key: str, what: str, **more: Any) -> None:
         if key == "mapping":
@@ -128,7 +127,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(tuning_map, "make", endless)
-        patch.setattr(progress, "until_done", stop)
+        patch.setattr(jobs, "until_done", stop)
         open_map(page).at.selectbox(key="map-y").set_value("")
         page.run().press("map")
         assert any("The map was stopped" in text for text in page.html)

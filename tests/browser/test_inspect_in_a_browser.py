@@ -81,7 +81,7 @@ def test_a_change_is_read_aloud_moves_nothing_and_is_in_the_link(open_tab: OpenT
     address = dict(parse_qsl(urlsplit(tab.page.url).query))
     assert address == changed | {"open": "tuning,evidence"}
     # One click copies a link to what the address does not hold, also on a page without HTTPS.
-    tab.choose("window-box", "First 50").rest()
+    tab.click("fold").rest()
     said, box = tab.keyed("copy-link").get_by_role("status"), tab.keyed("question", "input")
     tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     tab.click("copy-link")
@@ -89,7 +89,7 @@ def test_a_change_is_read_aloud_moves_nothing_and_is_in_the_link(open_tab: OpenT
     box.fill("")
     box.press("Control+v")
     copied = dict(parse_qsl(urlsplit(box.input_value()).query))
-    assert (changed | {"places": "First 50"}).items() <= copied.items()
+    assert (changed | {"places": "All"}).items() <= copied.items()
     # The headline stays where it is while the page searches.
     tab.page.evaluate(WATCH)
     # A question that no other test asks this server, whose searches it remembers.
@@ -125,7 +125,7 @@ def test_a_result_is_printed_on_one_page(open_tab: OpenTab) -> None:
     text = " ".join(sheet.extract_text().split())
     for said in (CLERIC, "2 pass the filter", "Armor Class 6"):
         assert said in text
-    for hidden in ("Layers, in order", "Strategy", "Prompt", "First 50"):
+    for hidden in ("Layers, in order", "Strategy", "Prompt", "show all"):
         assert hidden not in text
     # The curve ends where the paper does, and nothing is in the colours of the dark theme.
     assert 0.8 < printed_at(sheet, "limit") < 0.95

@@ -97,22 +97,6 @@ def test_chunks_without_a_rule_that_crowd() -> None:
     assert (row.chunk_id, row.retrieved, row.irrelevant, row.kept) == ("x", 3, 3, 3)
 
 
-def test_harm_by_chunk() -> None:
-    made = build_matrix(POOLS, QRELS, CHUNKS, FIRST_2)
-    # One question of three lacks t, and all of them keep x; no rule is better left out.
-    assert made.harm() == {"t": pytest.approx(1 / 3), "x": pytest.approx(1)}
-    # What was measured says nothing of rules that are new.
-    now = {c.id: replace(c, rule=OWL) if c.id in ("t", "x") else c for c in CHUNKS}
-    left = made.of_unchanged(now)
-    assert left.harm() == {}
-    assert [row.chunk_ids for row in left.rules] == [("n",), ("o", "far")]
-    assert made.of_unchanged({c.id: c for c in CHUNKS}) == made
-    near = pool("an owl", Chunk("t", rule=TROLL), Chunk("x"))
-    without = build_matrix({"q": near}, {"q": {"t": 1}}, [Chunk("t", rule=TROLL)], FIRST_2)
-    # The rule costs the question its F1 (0 with it, 2/3 without) and the chunk it asks for.
-    assert without.harm()["t"] == pytest.approx(2 / 3 + 1)
-
-
 def test_hidden_chunks_are_left_out() -> None:
     barred = FIRST_2.with_values({"clearance.enabled": True})
     chunks = tuple(replace(c, clearance=2) if c.id == "t" else c for c in CHUNKS)

@@ -27,7 +27,7 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.ui.session import questions
+from ragfilter.ui.session import pools
 from ragfilter.ui.session.resources import Resources
 
 OTHER_SIDES = {
@@ -148,9 +148,9 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
     """What the page replays, without drawing."""
-    asked = questions.ask_now(query, "demo", settings, user, page)
-    pool = questions.pool_of(asked, settings, page)
-    pool = questions.complete_pool(asked, pool, settings, user, page)
+    asked = pools.ask_now(query, "demo", settings, user, page)
+    pool = pools.pool_of(asked, settings, page)
+    pool = pools.complete_pool(asked, pool, settings, user, page)
     return [hit.id for hit in replay(pool, settings, user).kept]
 
 

@@ -24,4 +24,4 @@ def test_what_a_link_gets_wrong_is_named(
     params: dict[str, str], environ: dict[str, str], profile: str, refused: tuple[str, ...]
 ) -> None:
     opened = link.read(params, environ)
-    assert (opened.profile, opened.refused) == (profile, refused)
+    assert (opened.profile, tuple(opened.notices)) == (profile, refused)

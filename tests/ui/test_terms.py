@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragfilter.ui.kit.help import TERMS
+from ragfilter.ui.kit.guide import TERMS
 from scripts import glossary
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.workflow import NEEDS_LABELS, NEEDS_RUN, steps
+from ragfilter.ui.kit.guide import NEEDS_LABELS, NEEDS_RUN, steps
 
 HERE: dict[str, Any] = {
     "asked": False, "labelled": 0, "included": False, "measured": False, "tuned": False,

@@ -29,7 +29,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.views import Visit
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -305,7 +305,6 @@ def _problem(name: str, resources: Resources) -> str:
 
 
 @state.then_page
-@state.tell_errors()
 def _order(
     resources: Resources, draft: UploadDraft, reading: ReadOptions, name: str, model: str, new: bool
 ) -> None:

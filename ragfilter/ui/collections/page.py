@@ -3,13 +3,12 @@ right."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order, Refusal
 from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import IndexJob, Queue, queue_of
@@ -21,13 +20,13 @@ from ragfilter.stores.manage import export
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
-from ragfilter.ui.kit import empty, problems
+from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.views import Visit
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore
@@ -114,8 +113,9 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
     with st.container(horizontal=True, gap="small"):
         if at.open:
             st.button(
-                "Stop", key=f"stop-{job.id}", icon=":material/stop:", on_click=_try,
-                args=(queue.stop, job.id), help="Chunks embedded so far are kept.",
+                "Stop", key=f"stop-{job.id}", icon=":material/stop:",
+                on_click=state.then_page(queue.stop), args=(job.id,),
+                help="Chunks embedded so far are kept.",
             )  # fmt: skip
             return
         if at.state == "done":
@@ -126,18 +126,13 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
                 st.switch_page("pages/inspect.py")
         else:
             st.button(
-                "Continue", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
-                args=(queue.go_on, job.id),
+                "Continue", key=f"go-on-{job.id}", icon=":material/play_arrow:", 
+                on_click=state.then_page(queue.go_on), args=(job.id,),
             )  # fmt: skip
-        st.button("Dismiss", key=f"dismiss-{job.id}", on_click=_try, args=(queue.remove, job.id))
-
-
-def _try(act: Callable[[int], None], job_id: int) -> None:
-    try:
-        act(job_id)
-    except RagfilterError as error:
-        # Notices are drawn by a whole run of the page only, and this is a fragment.
-        st.toast(message(str(error)), icon=":material/warning:")
+        st.button(
+            "Dismiss", key=f"dismiss-{job.id}", on_click=state.then_page(queue.remove),
+            args=(job.id,),
+        )  # fmt: skip
 
 
 CHECKED = "theirs-found"
@@ -160,11 +155,11 @@ def _collections(visit: Visit, user: User) -> None:
     _table(every)
     _one(every, visit, user)
     _elsewhere(visit.resources)
-    if state.session().collection in empty.DEMOS:
+    if state.session().collection in problems.DEMOS:
         # Whoever tries one demo is offered the other one too.
-        for name, (_, about) in empty.DEMOS.items():
+        for name, (_, about) in problems.DEMOS.items():
             if name not in visit.collections or not visit.collections[name].complete:
-                empty.draw_build_button(name, queue_of(visit.resources.bench), about)
+                problems.draw_build_button(name, queue_of(visit.resources.bench), about)
 
 
 @st.fragment
@@ -184,9 +179,9 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(visit.resources.bench)
         st.button(
-            "Rebuild", key="rebuild", icon=":material/build:", on_click=_rebuild,
+            "Rebuild", key="rebuild", icon=":material/build:", on_click=state.then_page(queue.put),
             disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
-            args=(name, queue),
+            args=(Order(name),),
             help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
         )  # fmt: skip
     if not facts.info.ours:
@@ -210,7 +205,7 @@ def _table(every: tuple[Facts, ...]) -> None:
 
 def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
-    workspace = resources.bench.workspace
+    workspace, store = resources.bench.workspace, resources.bench.stores.of(info.name)
     left_out = "" if user.unrestricted else " Chunks that this user may not see are left out."
     if st.button(
         "Recalibrate", key="manage-recalibrate", icon=":material/sync:", disabled=not info.count,
@@ -221,8 +216,9 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         st.session_state["recalibrate-asked"] = True
         st.switch_page("pages/tune.py")
     st.download_button(
-        "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
-        "application/jsonl", key="export", on_click="ignore", icon=":material/download:",
+        "Export", lambda: "".join(export(workspace, store.collection(info.name), user)),
+        f"{info.name}.jsonl", "application/jsonl", key="export", on_click="ignore",
+        icon=":material/download:",
         disabled=not (info.count and info.complete),
         help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
     )  # fmt: skip
@@ -251,18 +247,6 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
 
 
 @state.then_page
-@state.tell_errors()
-def _rebuild(name: str, queue: Queue) -> None:
-    queue.put(Order(name))
-
-
-def _lines(resources: Resources, name: str, user: User) -> str:
-    bench = resources.bench
-    return "".join(export(bench.workspace, bench.stores.of(name).collection(name), user))
-
-
-@state.then_page
-@state.tell_errors()
 def _do(change: partial[None], name: str, after: str) -> None:
     """Rename or delete a collection, then select what replaces it."""
     change()
@@ -370,6 +354,5 @@ def _mapped(
 
 @state.then_page
 def _close(name: str, resources: Resources) -> None:
-    with state.tell_errors():
-        resources.bench.stores.forget(name)
+    resources.bench.stores.forget(name)
     st.session_state.pop(MANAGED, None)

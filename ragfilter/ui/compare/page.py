@@ -1,34 +1,43 @@
 """The Compare page: choose two sides, and one question or a query set. Of one question, it shows
-what each side keeps and, a step away, why and both answers."""
+what each side keeps and, a step away, both answers; of a query set, wins, losses and ties, and the
+questions that changed most.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
-from ragfilter.answer.stream import Answer
+from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.replay import replay
+from ragfilter.evaluate import query_sets, wording
+from ragfilter.evaluate.frame import most_changed
+from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
+from ragfilter.publish.reports import of_runs
 from ragfilter.report import seen, tokens
 from ragfilter.report.rows import Pairing, contrast, reason
-from ragfilter.stores.runs import Run
+from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
+from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.compare import queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide, differences
-from ragfilter.ui.kit import answer, empty, grid, problems, question_box, share, sidebar, stacks
+from ragfilter.ui.kit import answers, grid, problems, question_box, share, sidebar, summary
 from ragfilter.ui.kit.runs import measuring
-from ragfilter.ui.kit.stacks import Stack, StackRow
+from ragfilter.ui.kit.runs.measuring import ChosenSet
+from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
-from ragfilter.ui.session import answers, link, questions, state, visit, widget
-from ragfilter.ui.session.visit import View, Visit
+from ragfilter.ui.look.html import Fact
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import link, pools, state, views, widget
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.views import View, Visit
 
 ONE = "One question"
 
@@ -42,7 +51,7 @@ def draw(here: Visit) -> None:
         html.unseen_heading("Compare", level=1)
     if not here.ready:
         sidebar.draw(here, None)
-        empty.draw(here, None)
+        problems.draw_empty(here, None)
         return
     runs = measuring.saved_runs(here)
     problems.incomplete(here.incomplete if name else "")
@@ -52,16 +61,16 @@ def draw(here: Visit) -> None:
         link.show_address()
         share.draw_link(place, None)
         sidebar.draw(here, None)
-        queries.draw(here, sides, name, runs)
+        _draw_set(here, sides, name, runs)
         return
     question_box.draw(here)
-    view, error = visit.view(here, choosing.parameters())
+    view, error = views.view(here, choosing.parameters())
     link.show_address()
     share.draw_link(place, view)
     sidebar.draw(here, None)
     if view is None:
         html.unseen_heading("Compare", level=1)
-        empty.draw(here, error)
+        problems.draw_empty(here, error)
         return
     problems.incomplete(view.result.pool.incomplete)
     _draw_question(view, sides)
@@ -79,7 +88,10 @@ def _bar(
         _choice("a", here, runs)
         st.button("Swap", key="sides-swap", icon=":material/swap_horiz:", on_click=choosing.swap)
         _choice("b", here, runs)
-        _over(measuring.sets_of(here), name)
+        sets = measuring.sets_of(here)
+        names = sets if name in sets or not name else [name, *sets]
+        labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
+        widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
         st.button(
             "Copy A to B",
             key="sides-copy",
@@ -100,17 +112,9 @@ def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
     widget.select(letter.upper(), labels, word, f"side-{letter}-box", choose, width=250)
 
 
-def _over(sets: Mapping[str, int], name: str) -> None:
-    """Draw the choice between one question and a query set."""
-    names = sets if name in sets or not name else [name, *sets]
-    labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
-    widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
-
-
 TITLE_WIDTH = 40
-KEPT_BY = {"a": "Only A", "both": "Both", "b": "Only B"}
-STEP, OPENED, ROW = "compare-step", "compare-opened", "compare-row"
-CHUNKS, ANSWERS, SETTINGS = "Every chunk", "Answers", "Settings"
+STEP, OPENED = "compare-step", "compare-opened"
+ANSWERS, SETTINGS = "Answers", "Settings"
 
 
 @problems.shown()
@@ -136,7 +140,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
             "Choose a side that filters less, such as the profile unfiltered.",
         )
         return
-    stacks.draw(
+    summary.draw_stacks(
         stacked(contrasted, (sides[0].name, sides[1].name)),
         a,
         key="compare-stacks",
@@ -153,19 +157,17 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
     ):
         step = st.segmented_control(
-            "Show", [CHUNKS, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
+            "Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )
         names = sides[0].called, sides[1].called
         make = partial(share.report_of_two, view, (a, b), names, pair)
         share.report_button(make, share.report_name(view.asked.query), key="compare-report")
-    if step == CHUNKS:
-        _table(contrasted)
-    elif step == SETTINGS:
+    if step == SETTINGS:
         told = differences(sides[0].settings, sides[1].settings)
         html.aside("From A to B:" if told else "A and B have the same settings.")
         for layer, changes in told.items():
             html.aside(f"{layer}: {', '.join(changes)}")
-    elif step == ANSWERS or answer.is_awaited():
+    elif step == ANSWERS or answers.is_awaited():
         _answers(view, sides, pair)
 
 
@@ -174,12 +176,10 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     if side.settings == view.result.settings:
         return view.result
     user, resources = state.user(), view.resources
-    asked = questions.ask_now(
-        view.asked.query, view.asked.collection, side.settings, user, resources
-    )
-    pool = questions.pool_of(asked, side.settings, resources)
+    asked = pools.ask_now(view.asked.query, view.asked.collection, side.settings, user, resources)
+    pool = pools.pool_of(asked, side.settings, resources)
     if replay(pool, side.settings, user).needs:
-        pool = questions.complete_pool(asked, pool, side.settings, user, resources)
+        pool = pools.complete_pool(asked, pool, side.settings, user, resources)
     return replay(pool, side.settings, user)
 
 
@@ -211,36 +211,6 @@ def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stac
     return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
 
 
-@st.fragment
-def _table(contrasted: Sequence[Pairing]) -> None:
-    table = pd.DataFrame(
-        {
-            "kept by": [KEPT_BY[each.keeper] for each in contrasted],
-            "title": telling_titles([each.title for each in contrasted], TITLE_WIDTH),
-            "in A": [reason(each.a) for each in contrasted],
-            "in B": [reason(each.b) for each in contrasted],
-        }
-    )
-    text = st.column_config.TextColumn
-    row = grid.picked(
-        table,
-        (each.id for each in contrasted),
-        name="compare-rows",
-        columns={
-            "kept by": text(width=70),
-            "title": text(width=260),
-            "in A": text(width=330),
-            "in B": text(width=330),
-        },
-    )
-    chosen = None if row is None else contrasted[row].id
-    # A row stays selected when a chunk above is chosen.
-    if chosen is not None and chosen != st.session_state.get(ROW):
-        state.keep(chosen, OPENED)
-        state.keep(chosen, ROW)
-        st.rerun()
-
-
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
     """Draw the chunk that was chosen, and what both sides decide about it."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
@@ -264,15 +234,175 @@ def _answers(
     """Draw both answers with what they cite, and the votes on them."""
 
     def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
-        cited = answer.draw_words(view, side, other, reply)
+        cited = answers.draw_words(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
         html.aside(" · ".join(f"[{n}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        found = answer.both(view, pair, answer.title, show)
+        found = answers.both(view, pair, answers.title, show)
         if found is not None:
             voted = tuple(
-                answer.answered(each, reply, side.profile, side.settings)
+                answers.answered(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, found, sides, strict=True)
             )
-            answer.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+            answers.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+
+
+GOES_ON = "compare-measuring"
+COLUMNS = {
+    "query": "question", "gain": "ΔF1", "f1_a": "F1 A", "f1_b": "F1 B", "kept_a": "chunks A",
+    "kept_b": "chunks B", "tokens_a": "tokens A", "tokens_b": "tokens B",
+}  # fmt: skip
+"""The columns of the questions, by the figure they show."""
+
+
+def _draw_set(
+    visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]
+) -> None:
+    """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
+    InputError."""
+    asked, resources = measuring.read(visit, name), visit.resources
+    rows = [
+        RunRow(side.run) if side.run is not None
+        else _in_sides(side, sides, resources) if asked.given is None
+        else _row(
+            side, measuring.plan(asked, side.profile, side.settings), runs.values(), resources
+        )
+        for side in sides
+    ]  # fmt: skip
+    missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
+    if missing:
+        measuring.explain(asked)
+        if asked.given is not None:
+            _measure(missing, asked, len(asked.given.qrels))
+        return
+    a, b = (row for row in rows if row is not None)
+    titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
+    if list(titles) != [query_sets.title(name, llm=measuring.llm())]:
+        html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
+    compared = compare(
+        measuring.load(a.run.id, resources), measuring.load(b.run.id, resources), resources.bench,
+        names=(a.variant, b.variant), settings=(sides[0].settings, sides[1].settings),
+    )  # fmt: skip
+    for note in compared.notes:
+        html.aside(note)
+    if compared.sides.empty:
+        html.empty(
+            "The two sides have no questions in common.", "Choose runs over the same query set."
+        )
+        return
+    _facts(compared, resources.prices)
+    share.report_button(
+        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.prices),
+        "ragfilter-compare.html",
+        key="compare-set-report",
+    )
+    _changes(compared)
+
+
+def _in_sides(
+    side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources
+) -> RunRow | None:
+    """Where this side was measured by a run that is the other side: its questions may be in files,
+    and are then no query set."""
+    runs = (each.run for each in sides if each.run is not None)
+    return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
+
+
+def _row(
+    side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources
+) -> RunRow | None:
+    """The row of a complete run under this plan that measured a side."""
+    for row in find(side.settings, plan, runs):
+        records = measuring.load(row.run.id, resources).records
+        if sum(record.variant == row.variant for record in records) == row.run.done:
+            return row
+    return None
+
+
+def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> None:
+    """Offer to measure the sides that no run covers yet, one after the other."""
+    letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
+    verb = "is" if len(missing) == 1 else "are"
+    html.empty(f"{letters} {verb} not measured yet over these questions.")
+    pressed = st.button(
+        f"Measure {letters} over {counted(count, 'question')}",
+        key="compare-measure",
+        type="primary",
+        icon=":material/play_arrow:",
+        help="Measures these settings, with every strategy and profile for comparison, and saves "
+        "the result as a run. A stopped run is continued.",
+    )
+    if not (pressed or st.session_state.pop(GOES_ON, False)):
+        return
+    side = missing[0]
+    run = measuring.begin(asked, side.profile, side.settings)
+    if measuring.watch(run, asked.resources):
+        st.session_state[GOES_ON] = len(missing) > 1
+        st.rerun()
+
+
+def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
+    paired, gain = compared.paired, compared.paired.gain
+    sure = (
+        "B is better" if gain.shows_gain else "B is worse" if gain.shows_loss else "not told apart"
+    )
+    sure = "tuned on labels" if any(compared.in_sample) else sure
+    chunks, tokens = (
+        (compared.mean(figure, "a"), compared.mean(figure, "b")) for figure in ("kept", "tokens")
+    )
+    facts: list[Fact] = [
+        (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), wording.ends(gain)),
+        ("B better", str(paired.wins), ""),
+        ("B worse", str(paired.losses), ""),
+        ("the same", str(paired.ties), ""),
+        ("paired permutation test", numbers.p_value(paired.p_value), ""),
+        ("chunks, A and B", f"{chunks[0]:.1f} → {chunks[1]:.1f}", ""),
+        ("tokens, A and B", f"{tokens[0]:,.0f} → {tokens[1]:,.0f}", ""),
+    ]
+    if prices is not None:
+        costs = [numbers.money(prices.of_thousand(each), prices.currency) for each in tokens]
+        facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
+    html.facts("Comparison", facts)
+    worst = compared.worst
+    if worst is None:
+        html.aside("No question is worse with B.")
+        return
+    with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}",
+            width="content",
+        )
+        st.button(
+            "Open",
+            key="compare-open-worst",
+            icon=":material/arrow_forward:",
+            on_click=_open,
+            args=(worst["query"],),
+        )
+
+
+def _changes(compared: ComparedRuns) -> None:
+    """Draw the questions that changed, most changed first."""
+    sides = most_changed(compared.sides)
+    sides = sides[(sides["gain"] != 0) | (sides["kept_a"] != sides["kept_b"])]
+    if sides.empty:
+        html.empty("No question changes.", "Choose another side.")
+        return
+    number = st.column_config.NumberColumn
+    config = {
+        "question": st.column_config.TextColumn(width=420),
+        "ΔF1": number(format="%+.3f", help="F1 of B minus F1 of A."),
+        **{name: number(format="%.3f") for name in ("F1 A", "F1 B")},
+    }
+    table = sides[[*COLUMNS]].rename(columns=COLUMNS)
+    row = grid.picked(table, sides["id"], name="compare-questions", columns=config, height=460)
+    if row is not None:
+        _open(sides["query"].iloc[row])
+        st.rerun()
+
+
+def _open(query: str) -> None:
+    """Open the question in the view of one question."""
+    choosing.put_query_set("")
+    state.ask(query)

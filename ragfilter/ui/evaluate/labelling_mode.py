@@ -24,8 +24,8 @@ from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import html
-from ragfilter.ui.session import questions, state
-from ragfilter.ui.session.visit import author
+from ragfilter.ui.session import pools, state
+from ragfilter.ui.session.views import author
 
 KEY, AHEAD = "labelling", 3
 """The component, and how many questions the browser holds."""
@@ -90,8 +90,8 @@ def _questions(asked: ChosenSet) -> Iterator[str]:
 def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
     """A question with its passages as the browser gets them, whole, as the user may see them."""
     settings, user, resources = asked.visit.settings, asked.user, asked.resources
-    question = questions.ask_now(query, asked.collection, settings, user, resources)
-    pool = questions.pool_of(question, settings, resources)
+    question = pools.ask_now(query, asked.collection, settings, user, resources)
+    pool = pools.pool_of(question, settings, resources)
     result = state.session().replays.of(pool, settings, user)
     detail = cut_of(result)
     ids = to_label(

@@ -1,22 +1,44 @@
-"""The Evaluate page: how good the current settings are on labelled questions."""
+"""The Evaluate page: how good the current settings are on labelled questions. Of a run, it shows
+the rows, the contribution of each layer, the questions and the figures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate import wording
-from ragfilter.evaluate.runs import run_label
-from ragfilter.stores.runs import Run
+from ragfilter.answer.stream import Prices
+from ragfilter.evaluate import frame, gate, wording
+from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
+from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
+from ragfilter.evaluate.query_sets import untitled
+from ragfilter.evaluate.runs import (
+    MeasuredRun,
+    changed_since,
+    earlier,
+    moved_since,
+    origin_of,
+    run_label,
+)
+from ragfilter.evaluate.variants import CURRENT
+from ragfilter.layers.registry import layer
+from ragfilter.publish.reports import of_run
+from ragfilter.stores.runs import Plan, Run
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import labelling_mode, results, sets
-from ragfilter.ui.kit import empty, problems
-from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.evaluate import labelling_mode, sets
+from ragfilter.ui.kit import grid, problems, share
+from ragfilter.ui.kit.guide import GUARDED
+from ragfilter.ui.kit.runs import figures, measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
-from ragfilter.ui.look import html
+from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.views import Visit
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500
@@ -27,7 +49,7 @@ UNASKED = 500
 def draw(visit: Visit) -> None:
     """Draw the bar, the progress of a run, and its results; or the labelling mode."""
     if not visit.ready:
-        empty.draw(visit, None)
+        problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
     asked = measuring.read(visit)
@@ -45,7 +67,7 @@ def draw(visit: Visit) -> None:
         if measured.run.done != run.done:
             # Redraw, because the list of runs still shows the old progress.
             st.rerun()
-        results.draw(measured, asked)
+        _results(measured, asked)
 
 
 def _sets(asked: ChosenSet) -> None:
@@ -53,8 +75,7 @@ def _sets(asked: ChosenSet) -> None:
     with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = html.choice(
             "Part", PARTS,
-            "Questions: edit the set. Labels: see who made them, where people disagree, and what "
-            "an LLM proposes.",
+            "Questions: edit the set. Labels: see who made them, and where people disagree.",
             key="sets-part", default=QUESTIONS,
         )  # fmt: skip
     for note in _notes(asked):
@@ -127,18 +148,18 @@ def _notes(asked: ChosenSet) -> list[str]:
 def _more(asked: ChosenSet) -> None:
     st.toggle(
         "Questions and labels", key="sets-open", persist_state="session",
-        help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
+        help="Edit the questions of this set, and see who labelled what.",
     )  # fmt: skip
     st.toggle(
         "Count an LLM's labels", key=measuring.LLM, persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )  # fmt: skip
-    on = asked.book.records_history(asked.collection)
+    on, keep = asked.book.records_history(asked.collection), asked.book.record_history
     st.toggle(
         "Keep asked questions",
         on,
         help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
-        **widget.of("history-box", on, _choose_history, asked),
+        **widget.of("history-box", on, state.tell_errors()(lambda on: keep(asked.collection, on))),
     )
 
 
@@ -147,6 +168,252 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
     return run if run in saved else next(iter(saved))
 
 
-@state.tell_errors()
-def _choose_history(on: bool, asked: ChosenSet) -> None:
-    asked.book.record_history(asked.collection, on)
+VIEWS = ROWS, LAYERS, QUERIES, PLOTS = "Comparison", "Layers", "Questions", "Plots"
+BASELINE = "baseline.json"
+
+
+def _results(measured: MeasuredRun, asked: ChosenSet) -> None:
+    """Draw what the run shows in a sentence, and the chosen view of its results."""
+    if not measured.records:
+        html.empty("No question of this run has been measured yet.", "Measure continues it.")
+        return
+    who = "Your settings" if measured.settings == asked.visit.settings else "This run's settings"
+    sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
+    if sentence:
+        html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
+    for note in _states(measured, asked):
+        html.aside(note)
+    _views(measured, asked.resources)
+
+
+@st.fragment
+@problems.shown()
+def _views(measured: MeasuredRun, resources: Resources) -> None:
+    """Draw the choice of view, and the view."""
+    with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        view = html.choice("View", VIEWS, key="view", default=ROWS)
+        measure, every = "f1", False
+        if view == ROWS:
+            measure = st.selectbox(
+                "Sort by", figures.MEASURES, key="measure", persist_state="session", width=130,
+                format_func=figures.LABELS.__getitem__, label_visibility="collapsed",
+            )  # fmt: skip
+            every = st.toggle("All figures", key="all-figures", persist_state="session")
+        st.space("stretch")
+        if st.button(
+            "Compare", key="evaluate-compare", icon=":material/compare_arrows:", type="tertiary",
+            help="Compares this run with another one, or with other settings, by question.",
+        ):  # fmt: skip
+            # The run is side B, over its questions.
+            queries, _, _ = untitled(measured.run.plan.query_set)
+            run = f"run-{measured.run.id}"
+            state.session().compared = {"a": "unfiltered", "b": run, "set": queries}
+            st.switch_page("pages/compare.py")
+        _guard(measured, resources)
+        # A report is made outside of the run, without its session.
+        sets = state.session().tuned_on
+        share.report_button(
+            lambda: of_run(
+                measured, resources.prices, since=changed_since(measured.run.plan, resources.bench),
+                sets=sets,
+            ),
+            f"ragfilter-run-{measured.run.id}.html", key="run-report",
+        )  # fmt: skip
+    match view:
+        case "Layers":
+            _layers(measured)
+        case "Questions":
+            _queries(measured)
+        case "Plots":
+            _plots(measured)
+        case _:
+            _rows(measured, measure, resources.prices, every=every)
+
+
+def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
+    """Why the figures may not describe the current state."""
+    run = measured.run
+    notes = changed_since(run.plan, asked.resources.bench)
+    if not run.complete:
+        notes.insert(
+            0,
+            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
+            "if settings, user, labels and collection are still the same.",
+        )
+    if measured.settings != asked.visit.settings:
+        notes.append("This run used other settings than the sidebar shows.")
+    before = earlier(run, measuring.saved_runs(asked.visit).values()) if run.complete else None
+    if before is not None:
+        moved = moved_since(measured, measuring.load(before.id, asked.resources))
+        notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
+    return notes
+
+
+def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: bool) -> None:
+    rows = measured.ranked(measure)
+    figures.draw(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
+    with st.expander("About these figures", key="about-figures", type="compact"):
+        own = measured.row(CURRENT)
+        notes = [
+            *wording.about_records(measured.records, measured.variants),
+            wording.unlabelled_of(own) if own else "",
+            *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
+        ]
+        for note in filter(None, notes):
+            html.aside(note)
+
+
+def _layers(measured: MeasuredRun) -> None:
+    groups = {"added": "by adding it", "left out": "by leaving it out"}
+    gains = frame.cells(measured.gains)
+    if not gains:
+        html.empty("No layer is on except clearance, which always applies.")
+        return
+    shown = {"layer": [layer(row["layer"]).title for row in gains],
+             "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
+    for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
+                                ("tokens", "Δtokens", 0)):  # fmt: skip
+        intervals = [interval_of(row, name) for row in gains]
+        shown[label] = [wording.gain(each, digits) if each else "–" for each in intervals]
+    with st.container(key="table"):
+        widths = {"measured": 120, "ΔF1": 156, "Δrecall": 156}
+        st.dataframe(
+            pd.DataFrame(shown), key="evaluation-layers", hide_index=True, row_height=32,
+            column_config={n: st.column_config.TextColumn(width=w) for n, w in widths.items()},
+        )  # fmt: skip
+    html.aside(
+        "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
+        f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
+    )
+
+
+def _queries(measured: MeasuredRun) -> None:
+    with st.container(key="queries-bar", horizontal=True, gap="small"):
+        wanted = st.segmented_control(
+            "Questions shown", ("all", *KINDS), key="query-filter", default="all",
+            required=True, label_visibility="collapsed", format_func=str.capitalize,
+        )  # fmt: skip
+        rows = measured.questions
+        for kind in KINDS:
+            rows = frame.of_kind(rows, kind) if wanted == kind else rows
+        st.markdown(prose.quiet(counted(len(rows), "question")))
+        html.hint(f"{ABOUT_KINDS} Click a row to open the question in Inspect with these settings.")
+    if rows.empty:
+        html.empty("There are no questions of this kind.", "Choose All.")
+        return
+    shown = rows[[*NAMED]].rename(columns=NAMED)
+    name = f"questions-{measured.run.id}"
+    clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
+    if clicked is not None:
+        plan = measured.run.plan
+        measuring.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
+
+
+NAMED = {
+    "query": "question", "lost": "lost", "f1": "F1", "gain": "ΔF1", "precision": "precision",
+    "recall": "recall", "kept": "kept", "relevant": "relevant", "unlabelled": "unlabelled",
+}  # fmt: skip
+"""The columns of the questions, by the figure they show."""
+_number = st.column_config.NumberColumn
+_COLUMNS: dict[str, Any] = {
+    "question": st.column_config.TextColumn(width=238),
+    "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
+    "ΔF1": _number(width=66, format="%+.3f", help="F1 minus the F1 of the unfiltered first k."),
+    **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},
+    "F1": _number(width=60, format="%.3f"),
+    "unlabelled": _number(help="Kept chunks without a label."),
+}
+
+
+def _plots(measured: MeasuredRun) -> None:
+    dark, curves = theme.is_dark(), measured.curves
+    with st.container(key="plots"):
+        left, right = st.columns(2, gap="medium")
+    with left:
+        theme.draw_plot(
+            figures.precision_recall(frame.cells(measured.rows), curves, dark=dark),
+            key="plot-pr", alt="Precision against recall of every row, with the oracle's line",
+        )  # fmt: skip
+        theme.draw_plot(
+            figures.kept_counts(frame.kept_counts(measured.records), dark=dark), key="plot-kept",
+            alt="How many questions keep how many chunks",
+        )  # fmt: skip
+    with right:
+        _distances(curves)
+
+
+@st.fragment
+def _distances(curves: Sequence[Curve]) -> None:
+    """Draw the distances with a line across them, and what it would keep."""
+    every = [distance for curve in curves for distance in curve.distances[:SHOWN_RANKS]]
+    low, high = (min(every), max(every)) if every else (0.0, 1.0)
+    threshold = (low + high) / 2
+    if high > low:
+        threshold = st.slider(
+            "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
+            key="distance-line",
+            help="Shows, beside the curve, the figures if every chunk up to this distance "
+            "were kept.",
+        )  # fmt: skip
+    theme.draw_plot(
+        figures.distances(curves, threshold, dark=theme.is_dark()), key="plot-distances",
+        alt="Distances of all questions by rank, relevant chunks marked",
+    )  # fmt: skip
+    means = within(curves, threshold)
+    st.markdown(
+        f"Up to {numbers.distance(threshold)}, on these same questions: precision "
+        f"**{means['precision']:.3f}**, recall **{means['recall']:.3f}**, F1 "
+        f"**{means['f1']:.3f}** ({means['f1_most']:.3f} if all {means['unlabelled']:.1f} "
+        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first "
+        f"{DEEPEST}."
+    )
+
+
+def _guard(measured: MeasuredRun, resources: Resources) -> None:
+    """Draw the button that opens the run as a baseline file, and the command that compares with it
+    in CI."""
+    with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
+        if not measured.run.complete:
+            html.empty("A baseline needs all questions of the run.", "Measure continues it.")
+            return
+        if measured.settings != state.settings():
+            html.aside("This run used other settings than yours. Measure to guard yours.")
+        plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
+        if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
+            # It has the same fingerprint wherever the same files are indexed.
+            collection = bench.collection(plan.collection)
+            content = bench.workspace.content_of(collection, plan.viewer)
+            origin = origin.model_copy(update={"collection_version": content})
+        baseline = gate.to_baseline(gate.reached(measured.records), origin)
+        st.download_button(
+            "Use as baseline",
+            data=baseline.dumps,
+            file_name=BASELINE,
+            mime="application/json",
+            key="guard-baseline",
+            icon=":material/download:",
+            on_click=state.then_page(state.keep),
+            args=(measured.run.plan.collection, GUARDED),
+            help="What every question of this run reaches. A small file for git.",
+        )
+        html.aside("Commit the file. In CI, this command fails if the filter gets worse:")
+        st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
+
+
+def gate_command(plan: Plan) -> str:
+    """The command that fails if these settings get worse than the baseline."""
+    queries, qrels, llm = untitled(plan.query_set)
+    words = ["ragfilter", "gate", "--collection", plan.collection, "--queries", queries]
+    words += ["--qrels", qrels] if qrels else []
+    words += ["--with-llm"] if llm else []
+    words += ["--profile", plan.profile]
+    # What tuned the settings does not change what they keep.
+    changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
+    for path, value in changes.items():
+        words += ["--set", f"{path}={str(value).lower() if isinstance(value, bool) else value}"]
+    user = plan.viewer
+    if not user.unrestricted:
+        words += ["--level", str(user.level)]
+        for department in user.departments:
+            words += ["--department", department]
+    return shlex.join([*words, "--baseline", BASELINE])

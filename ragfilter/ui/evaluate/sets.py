@@ -1,5 +1,5 @@
 """The questions and labels of a set: questions are edited as text, one per line, loaded from files
-or filled from the history; labels are reviewed, with disagreements and an LLM's proposals."""
+or filled from the history; labels are reviewed, with disagreements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -18,26 +17,22 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.basics.files import as_files, by_name
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labelling, query_sets
+from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels
-from ragfilter.evaluate.labelling import Bill, Request
-from ragfilter.evaluate.query_files import LabelRow, read_import, write
-from ragfilter.model import Chunk, User
-from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, LabelBook, conflicts
+from ragfilter.evaluate.query_files import read_import, write
+from ragfilter.model import Chunk
+from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, conflicts
 from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
-from ragfilter.ui.kit import grid, progress
+from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet, llm
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
-from ragfilter.ui.session.jobs import Job
 
-DEPTH = 10
-STOP = "Stops after the current call. Labels so far are kept."
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}
 HEIGHT = 260
 
@@ -51,7 +46,7 @@ def draw_questions(asked: ChosenSet) -> None:
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, asked.chunks, asked.user
     there = query_sets.questions(*of_set) if asked.sets[name] else {}
-    filled = _filled(turn, there)
+    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{turn}", there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         title = st.text_input(
@@ -95,9 +90,10 @@ def draw_questions(asked: ChosenSet) -> None:
                     help="Cannot be undone. Labels stay with their questions.",
                 )
             if there:
+                parts = 1 + llm()
                 st.download_button(
                     "Export",
-                    data=partial(_export, of_set, llm=llm()),
+                    data=lambda: packed(*query_sets.exported(*of_set)[:parts]),
                     file_name=f"{collection}-labels.zip",
                     mime="application/zip",
                     key="set-export",
@@ -108,17 +104,6 @@ def draw_questions(asked: ChosenSet) -> None:
                 )
     with right:
         _files(asked)
-
-
-def _filled(turn: str, there: Mapping[str, str]) -> Mapping[str, str]:
-    """The questions that the text was filled with. A text that nobody has edited follows the stored
-    set, which another session may change."""
-    key, text = f"set-filled-{turn}", f"set-text-{turn}"
-    filled: Mapping[str, str] = st.session_state.setdefault(key, there)
-    if filled != there and st.session_state.get(text) == _as_text(filled):
-        st.session_state[key], st.session_state[text] = there, _as_text(there)
-        return there
-    return filled
 
 
 def _as_text(questions: Mapping[str, str]) -> str:
@@ -158,11 +143,6 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
         for path in paths:
             archive.write(path, path.name)
     return out.getvalue()
-
-
-def _export(of_set: tuple[LabelBook, str, str, Mapping[str, Chunk], User], *, llm: bool) -> bytes:
-    people, by_llm = query_sets.exported(*of_set)
-    return packed(people, by_llm if llm else None)
 
 
 def _files(asked: ChosenSet) -> None:
@@ -236,7 +216,10 @@ def _remove(asked: ChosenSet) -> None:
 def _import(
     asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
 ) -> None:
-    by_id, rows, warnings = read_files(questions, qrels)
+    warnings: list[str] = []
+    with as_files(questions, qrels) as paths:
+        by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
+        warnings = [by_name(each, paths) for each in warnings]
     there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
     title = Path(questions.name).stem
     missing = query_sets.import_set(
@@ -252,32 +235,19 @@ def _import(
     st.toast(message(f"Imported {title} with {counts}.{lost}"))
 
 
-def read_files(
-    questions: UploadedFile, qrels: UploadedFile | None
-) -> tuple[dict[str, str], list[LabelRow], list[str]]:
-    """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
-    and line."""
-    warnings: list[str] = []
-    with as_files(questions, qrels) as paths:
-        by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
-        return by_id, rows, [by_name(each, paths) for each in warnings]
-
-
 def _saved(name: str | None) -> None:
     state.session().query_set = name
     st.session_state["set-saved"] = st.session_state.get("set-saved", 0) + 1
 
 
 def draw_labels(asked: ChosenSet) -> None:
-    """Draw the counts, the conflicts, and the LLM's proposals. Raises StoreError."""
+    """Draw the counts, the conflicts, and labels that lost their chunk. Raises StoreError."""
     seen = asked.labels
     st.markdown(message(told(seen)))
     _conflicts(seen, asked.chunks)
     _lost(asked)
-    html.heading("Labels by an LLM")
     if any(label.made_by == "llm" for label in seen):
         html.aside(query_sets.agreed(seen).told)
-    _propose(asked)
 
 
 def told(labels: tuple[Label, ...]) -> str:
@@ -349,89 +319,3 @@ def _lost(asked: ChosenSet) -> None:
     if row is not None and rows[row][2]:
         settle(asked.book, rows[row][0], chunks[rows[row][2]])
         st.rerun()
-
-
-def _propose(asked: ChosenSet) -> None:
-    """Draw the cost estimate first, then the button that asks the LLM."""
-    resources = asked.resources
-    if resources.bench.chat is None:
-        html.empty(
-            "No LLM is configured.",
-            "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, to let an LLM propose "
-            "labels here.",
-        )
-        return
-    job = state.session().proposing
-    if job is not None:
-        count = progress.result(job, "proposing", "Asking the LLM", stop=STOP)
-        state.session().proposing = None
-        if count is not None:
-            st.toast(f"The LLM made {counted(count, 'label')}.")
-            st.rerun()
-    with st.container(key="propose-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
-        depth = st.number_input(
-            "Chunks of each question", 1, 50, DEPTH, key="propose-depth", persist_state="session",
-            width=190, help="The first chunks of the unfiltered ranking. Chunks that people have "
-            "labelled are added, so that both can be compared.",
-        )  # fmt: skip
-        # The estimate is valid until a chunk, its clearance or a label changes.
-        versions = (
-            resources.bench.version_seen(asked.collection, state.user()),
-            asked.book.version(asked.collection),
-        )
-        settings = asked.visit.settings
-        wanted = (asked.collection, versions, asked.name, depth, settings, state.user())
-        held = state.session().bill
-        if held is None or held[0] != wanted:
-            if st.button(
-                "What would it cost?",
-                key="propose-cost",
-                disabled=not asked.sets[asked.name],
-            ):
-                state.session().bill = wanted, *_prepare(asked, int(depth))
-                st.rerun()
-            return
-        _, requests, bill = held
-        st.button(
-            "Propose labels",
-            key="propose",
-            type="primary",
-            on_click=_ask_llm,
-            args=(asked, requests),
-            disabled=not bill.chunks,
-            help="Calls the LLM. Its labels are marked as such and count only if enabled "
-            "under More.",
-        )
-    st.markdown(message(bill.told))
-
-
-def _prepare(asked: ChosenSet, depth: int) -> tuple[tuple[Request, ...], Bill]:
-    """The requests that would be sent and their cost. Raises RagfilterError."""
-    backends = asked.resources.backends(asked.collection)
-    of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
-    questions = query_sets.questions(*of_set)
-    standing = asked.book.standing(asked.collection)
-    with st.spinner("Looking up the chunks …"):
-        requests = tuple(labelling.requests(
-            questions.values(), standing, asked.visit.settings, backends, state.user(), depth=depth
-        ))  # fmt: skip
-    return requests, labelling.bill(requests, backends, asked.resources.prices)
-
-
-def _ask_llm(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
-    """Ask in the background; every answer is stored as it arrives."""
-    resources, collection, settings = asked.resources, asked.collection, asked.visit.settings
-    backends, book = resources.backends(collection), asked.book
-    timeout_s = resources.deployment.answer_timeout_s
-
-    def work(job: Job[int]) -> int:
-        kept, calls = 0, sum(len(each.prompts) for each in requests)
-        proposals = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
-        for number, each in enumerate(proposals, start=1):
-            kept += labelling.keep(each, book, collection, backends)
-            if not job.tell(number, calls):
-                break
-        return kept
-
-    state.session().bill = None
-    state.session().proposing = resources.jobs.start(state.user(), object(), work)

@@ -23,13 +23,13 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_graph
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
+from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import open_resources
-from ragfilter.ui.session.visit import View, author
+from ragfilter.ui.session.views import View, author
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button of every grade, whose shortcut key is the grade."""
@@ -306,6 +306,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
     editor.draw(Editing(chunk, asked.collection, result.user, resources, effect, guard))
+    saving.keep_in_browser()
 
 
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import ceil
 from typing import Any
 
@@ -40,9 +39,9 @@ from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import Frame, Points
 from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session import state
+from ragfilter.ui.session.state import ALL, CUT
+from ragfilter.ui.session.views import View
 
 VIEW, TITLE_WIDTH = "tune", 30
 KEY, SECOND = "drag", "second-score"
@@ -56,13 +55,16 @@ def draw(view: View) -> None:
     detail, line = cut_of(result), cut_line(result)
     every = replace(curve_plot.place(result, view.rows, detail), labels=view.grades)
     points = every.folded(session.chunk) if _folds() else every
+    name = st.session_state.get(SECOND)
+    others = other_scores(result) if name and session.tuning else {}
+    frame = _frame(view, points, line)
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
             points,
             line,
-            _frame(view, points, line),
+            frame,
             tuned=(result, detail) if session.tuning and detail is not None else None,
-            second=_second(result) if session.tuning else None,
+            second=(name, others[name]) if name in others else None,
             chosen=session.chunk,
             dark=theme.is_dark(),
         )
@@ -87,9 +89,11 @@ def draw(view: View) -> None:
             "moves": session.drag_moves,
         }
         ids = [row.id for row in points.rows]
-        html.mount("inspect/curve_drag.js", HTML, key=KEY, data=data, height="stretch",
-                    on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
-    _draw_fold(every, points, len(view.rows))
+        html.mount("inspect/curve_lines.js", HTML, key=KEY, data=data, height="stretch",
+                   on_moved_change=_moved,
+                   on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
+                   )  # fmt: skip
+    _draw_fold(every, points, beyond=max(points.x, default=0) > frame.window[1])
 
 
 def _folds() -> bool:
@@ -112,29 +116,28 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
     if _folds():
         window = curve_plot.around_cut(view.shown, points, cut_of(view.shown))
     else:
-        window = 0.3, (min(50, last) if session.window == FIFTY else last) + 0.7
+        window = 0.3, last + 0.7
     framed = curve_plot.framed(points, window, line)
     session.curve_frame = shown_for, framed
     return framed
 
 
-def _draw_fold(every: Points, shown: Points, count: int) -> None:
-    """Draw what is folded away, with the button that shows it; or the one that folds it."""
+def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
+    """Draw the button that shows what is folded away or `beyond` the last rank; or the one that
+    folds it."""
     folded, help_text = [row for row in every.rows if row not in shown.rows], None
+    label = f"show all {len(every.rows)}" if folded or beyond else ""
     if folded:
         by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
-        help_text = "Dropped: " + " and ".join(
-            f"{numbers.count(n)} by {name}" for name, n in by.items()
-        )
-        label = f"{numbers.count(len(folded))} dropped earlier · show all {count}"
-    elif not _folds() and every.entered:
-        label = "Fold away what was dropped before the cut"
-    else:
-        return
-    st.button(
-        label, key="fold", help=help_text, type="tertiary", on_click=state.put,
-        args=(ALL if folded else CUT, "window"),
-    )  # fmt: skip
+        dropped = (f"{numbers.count(n)} by {name}" for name, n in by.items())
+        help_text = f"Dropped: {' and '.join(dropped)}"
+        label = f"{numbers.count(len(folded))} dropped earlier · {label}"
+    if label or not _folds():
+        st.button(
+            label[:1].upper() + label[1:] or "Show the ranks around the cut", key="fold",
+            help=help_text, type="tertiary", on_click=state.put,
+            args=(ALL if label else CUT, "window"),
+        )  # fmt: skip
 
 
 def controls(view: View) -> None:
@@ -143,7 +146,6 @@ def controls(view: View) -> None:
     draw_settings(result, dict(view.summary.strategies))
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
         points = curve_plot.place(result, view.rows, cut_of(result))
-        _ranges(len(points.x))
         if others := other_scores(result):
             st.selectbox(
                 "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,
@@ -163,25 +165,6 @@ def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
         for name, values in every.items()
         if any(drawn.get(i) != value for i, value in values.items())
     }
-
-
-def _second(result: PoolResult) -> tuple[str, dict[str, float]] | None:
-    name, others = st.session_state.get(SECOND), other_scores(result)
-    return (name, others[name]) if name in others else None
-
-
-def _ranges(count: int) -> None:
-    """Draw the choice of ranks. It is stored in the session, so sliders do not move the view."""
-    everything = f"All {count}"
-    st.segmented_control(
-        "Shown",
-        WINDOWS,
-        default=state.session().window,
-        required=True,
-        format_func=lambda name: everything if name == ALL else name,
-        label_visibility="collapsed",
-        **widget.of("window-box", state.session().window, state.put, "window", labels=everything),
-    )
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:
@@ -345,10 +328,6 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
         "low": low, "step": step, "count": count, "digits": 0 if info.value_type is int else 3,
         "value": value, "steps": keeps(result, name, values),
     }  # fmt: skip
-
-
-def _walked(ids: Sequence[str]) -> None:
-    state.open_chunk(ids[st.session_state[KEY].walked])
 
 
 def _moved() -> None:

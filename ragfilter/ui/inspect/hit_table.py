@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from ragfilter.layers.cutoff import DISTANCE, cut_of
-from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
-from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid, share
-from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 NAME, HEIGHT = "rows", 400
 TITLE_WIDTH = 28
@@ -37,20 +34,7 @@ def draw(view: View) -> None:
             "Filter", st.session_state.get("filter", ""), key="filter", persist_state="session",
             placeholder="Words", label_visibility="collapsed", icon=":material/search:", width=112,
         )  # fmt: skip
-        rule = st.session_state.get("filter-rule")
-        st.selectbox(
-            "Rule",
-            WORDS,
-            WORDS.index(rule) if rule else None,
-            key="filter-rule",
-            persist_state="session",
-            placeholder="Any rule",
-            label_visibility="collapsed",
-            format_func=lambda word: "no rule" if word == "none" else word,
-            width=116,
-        )
-        admitted = _admitted(view)
-        shown = _matching(_ordered(rows, order), wanted or "", admitted)
+        shown = _listed(rows, order, wanted)
         if len(shown) < len(rows):
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
@@ -58,7 +42,7 @@ def draw(view: View) -> None:
             st.download_button(
                 "CSV",
                 data=lambda: csv(
-                    _matching(_ordered(view.exported, order), wanted or "", admitted),
+                    _listed(view.exported, order, wanted),
                     references(result) if with_refs else None,
                 ),
                 file_name="ragfilter.csv",
@@ -71,33 +55,29 @@ def draw(view: View) -> None:
             )
             share.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
-    edited = desk.edited(view)
     with st.container(key="table"):
         grid.draw(
-            _frame(view, shown, refs, edited),
+            _frame(view, shown, refs),
             [row.id for row in shown],
             name=NAME,
             height=HEIGHT,
             row_height=32,
-            columns=_columns(view, shown, edited),
+            columns=_columns(view, shown),
         )
         grid.follow_keys()
 
 
-def in_order(view: View) -> tuple[ChunkRow, ...]:
+def in_order(view: View) -> list[ChunkRow]:
     """The rows of the table, sorted and filtered. Works before the table is drawn."""
-    order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
-    return _matching(_ordered(view.rows, order), wanted or "", _admitted(view))
+    return _listed(view.rows, *(st.session_state.get(key) for key in ("order", "filter")))
 
 
 def _frame(
     view: View,
     rows: Sequence[ChunkRow],
     refs: Mapping[str, Sequence[str]] | None,
-    edited: Mapping[str, list[str]],
 ) -> pd.DataFrame:
-    """The table's data for `rows`. `refs` has the references of each row, and `edited` how its rule
-    was edited, by id.
+    """The table's data for `rows`. `refs` has the references of each row by id.
 
     The columns that a narrow window must show come first: it has room only up to the reason.
     """
@@ -112,8 +92,6 @@ def _frame(
     }
     if view.grades:
         columns["label"] = [view.grades.get(row.id) for row in rows]
-    if edited:
-        columns["rule"] = [edited.get(row.id, []) for row in rows]
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
@@ -129,16 +107,16 @@ def _frame(
     return pd.DataFrame(columns)
 
 
-def _columns(
-    view: View, shown: Sequence[ChunkRow], edited: Mapping[str, list[str]]
-) -> dict[str, Any]:
-    column, dark = st.column_config, theme.is_dark()
-    chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
+def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
+    column, chips = st.column_config, theme.chips(dark=theme.is_dark())
     words = {
         "reason": (330, "What was compared. The tab Chunk shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
-        "confidence": (78, _confidence(view.shown)),
+        "confidence": (
+            78,
+            "By the thresholds of Confidence in the settings.",
+        ),
         "type": (68, None),
     }
     figures = {
@@ -171,12 +149,6 @@ def _columns(
             format=f"{theme.LABELLED} %d",
             help="2: relevant, 1: partly, 0: not relevant.",
         ),
-        "rule": column.MultiselectColumn(
-            width=162 if any(len(each) > 1 for each in edited.values()) else 92,
-            options=list(marks),
-            color=list(marks.values()),
-            help="draft: not saved. changed: edited since the last export.",
-        ),
         "distance": column.ProgressColumn(
             format="%.3f",
             min_value=0.0,
@@ -187,41 +159,13 @@ def _columns(
     }
 
 
-def _confidence(result: PoolResult) -> str:
-    """What confidence each distance means with the current thresholds."""
-    given = result.settings.confidence
-    return (
-        f"By distance: high below {numbers.distance(given.high_below)}, medium up to "
-        f"{numbers.distance(given.medium_below)}, low beyond. A gap of at least "
-        f"{numbers.distance(given.large_gap)} before a hit makes it low. The thresholds are "
-        "settings and depend on the embedding model."
-    )
-
-
-def _ordered(rows: Sequence[ChunkRow], order: str | None) -> Sequence[ChunkRow]:
-    return kept_first(rows) if order == KEPT_FIRST else rows
-
-
-def _admitted(view: View) -> frozenset[str]:
-    """The chunks whose rule is in the selected state; all if none is selected."""
-    chosen = st.session_state.get("filter-rule")
-    if not chosen:
-        return frozenset(hit.id for hit in view.shown.hits)
-    return frozenset(i for i, words in desk.states(view).items() if chosen in words)
-
-
-def _matching(
-    rows: Sequence[ChunkRow], wanted: str, admitted: Collection[str]
-) -> tuple[ChunkRow, ...]:
-    """The rows of `admitted` chunks that contain all words of `wanted`."""
-    words = wanted.casefold().split()
+def _listed(rows: Sequence[ChunkRow], order: str | None, wanted: str | None) -> list[ChunkRow]:
+    """The rows that contain all words of `wanted`, in this order."""
+    words = (wanted or "").casefold().split()
 
     def text(row: ChunkRow) -> str:
         parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
         return " ".join(parts).casefold()
 
-    return tuple(
-        row
-        for row in rows
-        if row.id in admitted and (not words or all(word in text(row) for word in words))
-    )
+    rows = kept_first(rows) if order == KEPT_FIRST else rows
+    return [row for row in rows if all(word in text(row) for word in words)]

@@ -25,11 +25,11 @@ from ragfilter.report.verdicts import Forecast, forecast, judge_prompt
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import answers, grid
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import answers, questions, state
+from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 ROW, MAX_ROWS = 30, 6
@@ -44,7 +44,6 @@ SETUP = (
     "No LLM is configured. Start ragfilter with OPENAI_API_KEY, or with OPENAI_BASE_URL for any "
     "OpenAI-compatible server; `make local-llm` starts a tiny one on this machine."
 )
-NO_PRICE = "no price set (RAGFILTER_PRICE_PROMPT, RAGFILTER_PRICE_COMPLETION)"
 
 
 def draw(view: View) -> None:
@@ -62,8 +61,17 @@ def draw(view: View) -> None:
         _say(f"<b>Nothing reached the judge.</b> {html.text(why)}")
     else:
         if stats.fallback:
-            _failure(stats.error, result, resources)
-        html.draw(_facts(after(stats, resources.prices), short=True))
+            sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
+            n, why = numbers.chunks(result.trace("judge").n_out), stats.error.rstrip(".")
+            html.draw(
+                f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed:</b> '
+                f"{html.text(why)}. The first {n} by distance are kept, marked fallback.</p>"
+            )
+            if costs := costs_of(result, resources):
+                draw_button(result, costs)
+        listed = after(stats, resources.prices).items()
+        items = (f"<div><dt>{what}</dt><dd>{html.text(value)}</dd></div>" for what, value in listed)
+        html.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
         html.draw(f'<p class="rf-aside">{html.text(by_whom(stats, settings))}</p>')
         if ignored := "; ".join(remarks(result)):
@@ -93,7 +101,7 @@ def draw_button(result: PoolResult, costs: Forecast) -> None:
         key="need-judge",
         type="primary",
         icon=":material/refresh:" if again else ":material/bolt:",
-        on_click=questions.request,
+        on_click=pools.request,
         args=("judge", again),
         help="Sends one prompt to the LLM. The tab Judge shows it.",
     )
@@ -116,46 +124,35 @@ def button_label(costs: Forecast, *, again: bool) -> str:
     return " · ".join(parts)
 
 
-def before(costs: Forecast, settings: Judge) -> list[tuple[str, str]]:
-    """What a call would use, as (label, value) pairs."""
+def in_prompt(costs: Forecast, settings: Judge) -> str:
+    """What a call would send: how many chunks, and what becomes of those that do not fit."""
     if costs.remembered:
-        said = f"{numbers.chunks(costs.asked)}, same prompt as before"
-        return [("Chunks", said), ("Tokens, time, cost", "none: the answer is cached")]
-    chunks = f"{costs.asked} in the prompt"
+        return f"{numbers.chunks(costs.asked)}, same prompt as before: the cached answer is used."
+    room = numbers.tokens(settings.max_prompt_tokens)
+    parts = [f"{costs.asked} in the prompt"]
     if costs.shortened:
-        chunks += f", {_shortened(costs.shortened, settings)}"
+        parts.append(f"{costs.shortened} shortened to fit {room}")
     if costs.left_out:
-        room = numbers.tokens(settings.max_prompt_tokens)
-        chunks += f"; {costs.left_out} do not fit into {room} (Prompt budget) and will be dropped"
-    time = f"at most {numbers.limit(costs.at_most_ms)}, then it falls back"
-    if costs.usual_ms is not None:
-        time = f"usually {numbers.ms(costs.usual_ms)}, {time}"
-    price = NO_PRICE
-    if costs.cost is not None:
-        price = f"about {numbers.money(costs.cost, costs.currency)}"
-    return [
-        ("Chunks", chunks),
-        ("Tokens", f"about {costs.prompt_tokens:,} sent, {costs.completion_tokens:,} back"),
-        ("Time", time),
-        ("Cost", price),
-        ("Prompt", costs.prompt_version),
-    ]
+        parts.append(
+            f"{costs.left_out} do not fit into {room} (Prompt budget), and will be dropped"
+        )
+    return f"{'; '.join(parts)}."
 
 
-def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
-    """What judging did and used, as (label, value) pairs."""
-    facts = [
-        ("Candidates", numbers.count(stats.original)),
-        ("Kept", numbers.count(stats.kept)),
-        ("Reduction", f"{stats.reduction:.0%}"),
-        ("Added by references", numbers.count(stats.expanded)),
-        ("Fallback", "used" if stats.fallback else "not used"),
-        ("Time", numbers.ms(stats.ms)),
-        ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
-    ]
+def after(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
+    """What judging did and used, by label."""
+    facts = {
+        "Candidates": numbers.count(stats.original),
+        "Kept": numbers.count(stats.kept),
+        "Reduction": f"{stats.reduction:.0%}",
+        "Added by references": numbers.count(stats.expanded),
+        "Fallback": "used" if stats.fallback else "not used",
+        "Time": numbers.ms(stats.ms),
+        "Tokens in + out": f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}",
+    }
     if prices is not None:
         cost = prices.of(Usage(stats.prompt_tokens, stats.completion_tokens))
-        facts.append(("Cost", numbers.money(cost, prices.currency)))
+        facts["Cost"] = numbers.money(cost, prices.currency)
     return facts
 
 
@@ -206,34 +203,12 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
     if costs is None:
         _say(f"<b>{n} would be judged.</b> {html.prose(SETUP)}")
         return
-    changed = ""
-    if result.pool.judgements:
-        changed = " Earlier judgements were for other chunks or another prompt."
     stay = numbers.chunks(result.trace("judge").n_out)
     _say(
-        f"<b>Not asked yet.</b> {n} wait for a verdict. Until then, the nearest "
-        f"{stay} are kept.{changed}"
+        f"<b>Not asked yet.</b> {n} wait for a verdict. Until then, the nearest {stay} are kept. "
+        f"{html.text(in_prompt(costs, result.settings.judge))}"
     )
-    html.draw(_facts(before(costs, result.settings.judge)))
     draw_button(result, costs)
-
-
-def _failure(error: str, result: PoolResult, resources: Resources) -> None:
-    sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
-    n = numbers.chunks(result.trace("judge").n_out)
-    html.draw(
-        f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed.</b> '
-        f"{html.text(_sentence(error))} The first {n} by distance are kept, marked fallback.</p>"
-    )
-    if costs := costs_of(result, resources):
-        draw_button(result, costs)
-
-
-def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
-    items = "".join(
-        f"<div><dt>{html.text(what)}</dt><dd>{html.text(value)}</dd></div>" for what, value in facts
-    )
-    return f'<dl class="rf-grid{" rf-short" if short else ""}">{items}</dl>'
 
 
 def _verdicts(result: PoolResult) -> None:
@@ -322,16 +297,9 @@ def _prompt(result: PoolResult) -> None:
             )
         elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)
-        elif judgement is not None and judgement.cached:
-            html.aside("Replies from earlier runs are not stored.")
         else:
-            html.aside("The reply was empty.")
+            html.aside("The reply was empty, or came in an earlier run: those are not stored.")
 
 
 def _say(body: str) -> None:
     html.draw(f'<p class="rf-say">{body}</p>')
-
-
-def _sentence(error: str) -> str:
-    first = error[:1].upper() + error[1:]
-    return first if first.endswith((".", "!", "?")) else f"{first}."

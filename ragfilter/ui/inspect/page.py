@@ -21,23 +21,23 @@ from ragfilter.report import trace_text, visible
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, judge_panel
-from ragfilter.ui.kit import answer, empty, help, problems, share, sidebar, stacks, summary
+from ragfilter.ui.kit import answers, guide, problems, share, sidebar, summary
 from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import answers, link, questions, state, widget
-from ragfilter.ui.session.resources import Resources, score_key
+from ragfilter.ui.session import link, pools, state, widget
+from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 HEIGHT = 584
 """Minimum height of the panel in pixels; the style sheet uses the height of the window."""
 RERANKERS = {
-    "late_interaction": ("late interaction", 0.02),
-    "cross_encoder": ("the cross-encoder", 0.08),
-    "http": ("the endpoint", 0.05),
+    "late_interaction": "late interaction",
+    "cross_encoder": "the cross-encoder",
+    "http": "the endpoint",
 }
-"""What scores chunks, and the seconds that it takes for one."""
+"""What scores chunks."""
 
 
 class Places(NamedTuple):
@@ -79,11 +79,11 @@ def begin(view: View) -> Places:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         html.unseen_heading("Before and after")
-        before, after = stacks.before_and_after(view.mine, current_story)
+        before, after = summary.before_and_after(view.mine, current_story)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         sidebar.draw_reset(f"Back to {now.profile}")
-        stacks.draw((before, after), view.mine, on_open=state.open_chunk)
+        summary.draw_stacks((before, after), view.mine, on_open=state.open_chunk)
     with right:
         html.unseen_heading("Curve")
         curve_panel.draw(view)
@@ -99,8 +99,8 @@ def finish(view: View, places: Places) -> None:
         if places.panel is None:
             html.unseen_heading("Answers")
             if not view.result.kept:
-                empty.nothing_kept(view.result)
-            answer.draw_both(view)
+                problems.nothing_kept(view.result)
+            answers.draw_both(view)
         else:
             # Loaded when the evidence is opened.
             from ragfilter.ui.inspect import hit_table
@@ -109,15 +109,12 @@ def finish(view: View, places: Places) -> None:
             hit_table.draw(view)
     if places.panel is not None:
         from ragfilter.ui.inspect import chunk_panel
-        from ragfilter.ui.kit.rule_editor import saving
 
         with places.panel:
             if _clicked():
                 chunk_panel.finish(view)
             else:
                 _draw_panel(view)
-        with places.below:
-            saving.keep_all_in_browser()
     now = state.session()
     now.answered = view.asked
     html.mount("inspect/into_view.js", key="into-view", data=now.revealed)
@@ -159,7 +156,7 @@ def _open_more(view: View) -> None:
         # The address bar has the rest.
         share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
-    help.draw(view.resources)
+    guide.draw(view.resources)
 
 
 def _ask_recorded(on: bool) -> None:
@@ -181,7 +178,7 @@ def _draw_needs(view: View) -> None:
     """Draw buttons for what the result lacks and, if the settings have outgrown the pool, for
     asking again. While the judge's panel is open, its button is drawn there."""
     result, resources = view.result, view.resources
-    wider = questions.falls_short(view.asked, result, result.settings)
+    wider = pools.falls_short(view.asked, result, result.settings)
     rerank, again = _reranking(result)
     costs = None if state.session().panel == "Judge" else judge_panel.costs_of(result, resources)
     if rerank is None and costs is None and not wider:
@@ -193,7 +190,7 @@ def _draw_needs(view: View) -> None:
                 key="need-rerank",
                 type="primary",
                 icon=":material/refresh:" if again else ":material/bolt:",
-                on_click=questions.request,
+                on_click=pools.request,
                 args=("rerank", again),
                 help=f"{literal(rerank.why)}. Until then, the layer uses distances.",
             )
@@ -224,20 +221,14 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 
 
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
-    """What is scored, by what and where, and how long it takes for those without a cached score."""
-    quality = result.settings.quality
-    name = reranker_key(quality)
-    texts = [hit.chunk.passage for hit in result.pool.hits if hit.id in need.chunk_ids]
-    known = (resources.scores.get(score_key(name, result.query, text)) for text in texts)
-    left = sum(score is None for score in known)
-    called, seconds = RERANKERS[quality.reranker]
-    where = "local"
+    """What is scored and by what, with the most calls and the price of an endpoint."""
+    quality, n = result.settings.quality, len(need.chunk_ids)
+    words = f"{numbers.chunks(n)} with {RERANKERS[quality.reranker]}"
     if quality.reranker == "http":
         at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
-        cost = numbers.money(at.cost(left, batch), at.currency) if at.price else ""
-        where = ", ".join(filter(None, (numbers.counted(at.calls(left, batch), "call"), cost)))
-    n = numbers.chunks(len(need.chunk_ids))
-    return f"{n} with {called} · {numbers.seconds(left * seconds)}, {where}"
+        cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""
+        words += f" · {numbers.counted(at.calls(n, batch), 'call')}{cost}"
+    return words
 
 
 def _draw_panel(view: View) -> DeltaGenerator:
@@ -258,7 +249,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
             )
         html.unseen_heading(name)
         if not view.result.kept:
-            empty.nothing_kept(view.result)
+            problems.nothing_kept(view.result)
         match name:
             case "Chunk":
                 # Its code is imported the first time it is drawn.
@@ -275,14 +266,14 @@ def _draw_panel(view: View) -> DeltaGenerator:
                 # As the user may see it.
                 st.code(trace_text(view.mine), language=None, wrap_lines=False)
             case _:
-                answer.draw(view)
+                answers.draw(view)
     return panel
 
 
 @st.fragment
 def _prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
-    both = {side.label: side for side in answers.sides(result)}
+    both = {side.label: side for side in answers.answer_sides(result)}
     with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
         chosen = html.choice(
             "Context", both,

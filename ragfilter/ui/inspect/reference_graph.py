@@ -25,7 +25,7 @@ from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import ShelfSpec
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 CLOSURE = 5000
 """Maximum number of chunks read around one chunk."""
@@ -51,9 +51,8 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One chunk of the tree. `tokens` is None if its text has not been read. `fate` is what
-    happened to it in the result: ``kept``, ``brought``, ``waits`` (for the judge), ``dropped`` (by
-    the layer `by`), or ``new`` (not among the hits)."""
+    """One chunk of the tree. `tokens` is None if its text has not been read. `fate` is a key of
+    FATES, and `by` the layer that dropped it."""
 
     id: str
     title: str
@@ -64,30 +63,18 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
-    """What EXPAND_`depth` would bring in: chunks, how many of them are not kept already, and
-    tokens."""
-
-    depth: int
-    chunks: int
-    new: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReferenceTree:
     """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names
-    it.
+    it; `sums` are what EXPAND_1, 3 and 5 would bring in: how many chunks, how many of them are not
+    kept already, and their tokens.
 
-    `again` counts references to chunks already in the tree. `shut` counts those that an expansion
-    does not follow, by why: ``hidden`` from the user, ``unknown`` to the collection, ``ruled`` out
-    by a rule, or ``beyond`` the limit. `names` lists those that may be named, with the reason.
+    `shut` counts references that an expansion does not follow, by why: ``hidden`` from the user,
+    ``unknown`` to the collection, ``ruled`` out by a rule, or ``beyond`` the limit. `names` lists
+    those that may be named, with the reason.
     """
 
     nodes: tuple[Node, ...]
-    sums: tuple[Sum, ...]
-    open_root: bool = True
-    again: int = 0
+    sums: Mapping[int, tuple[int, int, int]]
     shut: Mapping[str, int] = field(default_factory=dict)
     names: tuple[str, ...] = ()
 
@@ -112,8 +99,12 @@ def read_neighbours(
 
 def tree(
     chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False
-) -> ReferenceTree:
-    """The references of a chunk as an expansion for the user of `result` would follow them."""
+) -> ReferenceTree | None:
+    """The references of a chunk as an expansion for the user of `result` would follow them; None if
+    that user may not see the chunk."""
+    root = known.bare.get(chunk_id)
+    if root is None or not result.user.sees(root):
+        return None
     settings = result.settings
     by_depth = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
     reached = by_depth[max(DEPTHS)]
@@ -132,38 +123,32 @@ def tree(
 
     put(chunk_id)
     kept = {node.id for node in nodes if node.fate in ("kept", "brought")}
-    sums = tuple(
-        Sum(
-            depth,
-            len(by_depth[depth]),
-            sum(r.chunk.id not in kept for r in by_depth[depth]),
-            sum(_tokens(r.chunk) or 0 for r in by_depth[depth]),
+    sums = {
+        depth: (
+            len(come),
+            sum(each.chunk.id not in kept for each in come),
+            sum(_tokens(each.chunk) or 0 for each in come),
         )
-        for depth in DEPTHS
-    )
-    root = known.bare.get(chunk_id)
-    if root is None or not result.user.sees(root):
-        return ReferenceTree((), sums, open_root=False)
-    walked = [root, *(known.bare[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
-    refs = [ref for chunk in walked for ref in chunk.refs]
-    inside = {chunk_id, *(node.id for node in nodes)}
-    again = sum(ref in inside for ref in refs) - len(nodes)
-    full = len(nodes) >= settings.judge.max_expansion
-    # Each is listed once.
-    why = {
-        ref: _why_shut(known.bare.get(ref), result, full=full) for ref in refs if ref not in inside
+        for depth, come in by_depth.items()
     }
-    named = {"hidden": as_operator, "unknown": as_operator or result.user.unrestricted,
-             "ruled": True, "beyond": False}  # fmt: skip
-    titles = {ref: known.whole[ref].name if ref in known.whole else ref for ref in why}
+    walked = [root, *(known.bare[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
+    inside = {chunk_id, *(node.id for node in nodes)}
+    full = len(nodes) >= settings.judge.max_expansion
+    why = {
+        ref: _why_shut(known.bare.get(ref), result, full=full)
+        for chunk in walked
+        for ref in chunk.refs
+        if ref not in inside
+    }
+    named = {"ruled", *(("hidden",) if as_operator else ())}
+    named |= {"unknown"} if as_operator or result.user.unrestricted else set()
     names = [
-        f"{titles[ref]} ({'its rule fails' if word == 'ruled' else word})"
+        f"{known.whole[ref].name if ref in known.whole else ref} "
+        f"({'its rule fails' if word == 'ruled' else word})"
         for ref, word in why.items()
-        if named[word]
+        if word in named
     ]
-    return ReferenceTree(
-        tuple(nodes), sums, again=again, shut=Counter(why.values()), names=tuple(names)
-    )
+    return ReferenceTree(tuple(nodes), sums, Counter(why.values()), tuple(names))
 
 
 def _why_shut(chunk: Chunk | None, result: PoolResult, *, full: bool) -> str:
@@ -194,22 +179,21 @@ def _fates(result: PoolResult) -> dict[str, tuple[str, str]]:
             fates[hit.id] = ("brought" if hit.id in brought else "kept", "")
         else:
             decision = outcomes.get(hit.id)
-            fates[hit.id] = ("dropped", decision.layer if decision else "")
+            fates[hit.id] = ("dropped", decision.layer if decision else "the filter")
     return fates
 
 
 NEIGHBOURS: ShelfSpec[Known] = ShelfSpec(64)
-
-
 MAX_SHOWN = 40
 TITLE_WIDTH = 44
-SIGNS = {
-    "kept": theme.OUTCOMES["kept"].sign,
-    "brought": theme.OUTCOMES["expanded"].sign,
-    "waits": "◌",
-    "dropped": "○",
-    "new": "+",
+FATES = {
+    "kept": (theme.OUTCOMES["kept"].sign, "kept"),
+    "brought": (theme.OUTCOMES["expanded"].sign, "brought by the judge"),
+    "waits": ("◌", "found, not judged yet"),
+    "dropped": ("○", "found, dropped by"),
+    "new": ("+", "not found by the search"),
 }
+"""What became of a chunk in the result: its sign, and in words."""
 
 
 def draw(view: View, chunk: Chunk) -> None:
@@ -223,84 +207,66 @@ def draw(view: View, chunk: Chunk) -> None:
     key = (asked.collection, asked.version, chunk.id)
     known = resources.shelf(NEIGHBOURS).of(key, read)
     graph = tree(chunk.id, known, result, as_operator=view.operator)
-    if not graph.open_root:
-        html.draw(
-            '<p class="rf-empty"><b>Not available.</b> An expansion for this user neither brings '
-            "in this chunk nor follows its references.</p>"
+    if graph is None:
+        html.empty(
+            "Not available.",
+            "An expansion for this user neither brings in this chunk nor follows its references.",
         )
         return
-    if not graph.nodes:
+    if graph.nodes:
+        html.draw(_sums(graph, result))
+        _nodes(graph, chunk, result)
+    else:
         why = "An expansion would follow no" if graph.shut else "This chunk has no"
-        html.draw(f'<p class="rf-empty"><b>Nothing to bring in.</b> {why} references.</p>')
-        _aside(graph, result)
-        return
-    html.draw(_sums(graph, result))
-    there = {hit.id for hit in (*result.hits, *result.pool.hits)}
-    nodes = graph.nodes[:MAX_SHOWN]
-    titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
-    with st.container(key="refs", gap=None):
-        html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
-        for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
-            _row(number, node, title, opens=node.id in there)
-    if len(graph.nodes) > MAX_SHOWN:
-        html.aside(f"and {numbers.chunks(len(graph.nodes) - MAX_SHOWN)} more")
-    _aside(graph, result)
-
-
-def _sums(graph: ReferenceTree, result: PoolResult) -> str:
-    """Draw one cell per depth: how many chunks, how many of them are new, how many tokens."""
-    cells = []
-    waits = any(node.fate == "waits" for node in graph.nodes)
-    for each in graph.sums:
-        new = "" if waits or each.new == each.chunks else f" · {each.new} new"
-        cells.append(
-            f"<li><span>EXPAND_{each.depth}</span><b>{numbers.chunks(each.chunks)}</b>"
-            f"<em>{numbers.tokens(each.tokens)}{new}</em></li>"
-        )
-    limit = result.settings.judge.max_expansion
-    title = (
-        f"What EXPAND would bring in along this chunk's references, at most {limit} chunks. "
-        "New: not already kept."
-    )
-    return f'<ul class="rf-depths" title="{title}">{"".join(cells)}</ul>'
-
-
-def _row(number: int, node: Node, title: str, *, opens: bool) -> None:
-    """Draw one chunk, indented by its depth; a button if it can be opened."""
-    # The smallest that reaches it.
-    depth = next(depth for depth in DEPTHS if depth >= node.step)
-    fate = {
-        "kept": "kept",
-        "brought": "brought by the judge",
-        "waits": "found, not judged yet",
-        "dropped": f"found, dropped by {node.by}" if node.by else "found, not kept",
-        "new": "not found by the search",
-    }[node.fate]
-    tokens = "" if node.tokens is None else numbers.tokens(node.tokens)
-    about = " · ".join(filter(None, (tokens, fate, f"EXPAND_{depth}", node.id)))
-    with st.container(key=f"ref-s{node.step}-{number}", gap=None):
-        if opens:
-            st.button(
-                f"{SIGNS[node.fate]} {literal(title)} :gray[{literal(about)}]",
-                key=f"ref-open-{number}",
-                type="tertiary",
-                on_click=state.open_chunk,
-                args=(node.id,),
-            )
-        else:
-            html.draw(
-                f'<p class="rf-ref">{SIGNS[node.fate]} {html.text(title)} '
-                f"<i>{html.text(about)}</i></p>"
-            )
-
-
-def _aside(graph: ReferenceTree, result: PoolResult) -> None:
-    """Draw which references an expansion does not follow, and how many lead back."""
+        html.empty("Nothing to bring in.", f"{why} references.")
     words = {"hidden": "hidden from the user", "unknown": "unknown to this collection",
              "ruled": "excluded by a rule",
              "beyond": f"beyond {result.settings.judge.max_expansion} chunks"}  # fmt: skip
     if shut := [f"{graph.shut[why]} {word}" for why, word in words.items() if why in graph.shut]:
         names = f": {', '.join(graph.names)}" if graph.names else ""
         html.aside(f"Not followed: {', '.join(shut)}{names}.")
-    if graph.again:
-        html.aside(f"{numbers.counted(graph.again, 'reference')} to chunks above.")
+
+
+def _sums(graph: ReferenceTree, result: PoolResult) -> str:
+    """Draw one cell per depth: how many chunks, how many of them are new, how many tokens."""
+    waits = any(node.fate == "waits" for node in graph.nodes)
+    cells = [
+        f"<li><span>EXPAND_{depth}</span><b>{numbers.chunks(n)}</b><em>{numbers.tokens(tokens)}"
+        f"{'' if waits or new == n else f' · {new} new'}</em></li>"
+        for depth, (n, new, tokens) in graph.sums.items()
+    ]
+    title = (
+        f"What EXPAND would bring in along this chunk's references, at most "
+        f"{result.settings.judge.max_expansion} chunks. New: not already kept."
+    )
+    return f'<ul class="rf-depths" title="{title}">{"".join(cells)}</ul>'
+
+
+def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
+    """Draw the chunks, indented by their depth; those that were found as buttons."""
+    there = {hit.id for hit in (*result.hits, *result.pool.hits)}
+    nodes = graph.nodes[:MAX_SHOWN]
+    titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
+    with st.container(key="refs", gap=None):
+        html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
+        for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
+            sign, fate = FATES[node.fate]
+            # The smallest that reaches it.
+            depth = next(depth for depth in DEPTHS if depth >= node.step)
+            tokens = "" if node.tokens is None else numbers.tokens(node.tokens)
+            facts = (tokens, f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)
+            about = " · ".join(filter(None, facts))
+            with st.container(key=f"ref-s{node.step}-{number}", gap=None):
+                if node.id in there:
+                    st.button(
+                        f"{sign} {literal(title)} :gray[{literal(about)}]",
+                        key=f"ref-open-{number}",
+                        type="tertiary",
+                        on_click=state.open_chunk,
+                        args=(node.id,),
+                    )
+                else:
+                    words = f"{sign} {html.text(title)} <i>{html.text(about)}</i>"
+                    html.draw(f'<p class="rf-ref">{words}</p>')
+    if len(graph.nodes) > MAX_SHOWN:
+        html.aside(f"and {numbers.chunks(len(graph.nodes) - MAX_SHOWN)} more")

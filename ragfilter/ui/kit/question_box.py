@@ -1,5 +1,5 @@
-"""The question box with example questions (a demo's own; of another collection, labelled ones or a
-few titles), and the button for Present mode."""
+"""The question box with example questions (a demo's own, or labelled ones), and the button for
+Present mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.views import Visit
 
 MAX_EXAMPLES = 6
 LONGEST = 34
@@ -118,12 +118,11 @@ def _flip_present() -> None:
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:
-    """Example questions of a collection by their short names. Its titles are read once."""
-    shelf = resources.shelf(EXAMPLES)
+    """Example questions of a collection by their short names: a demo's own, or labelled ones."""
     if collection in WANTED:
         # Imported here, because only one of them is needed.
         every = import_module(f"ragfilter.ingest.{collection}").queries
-        return shelf.of(
+        return resources.shelf(EXAMPLES).of(
             collection,
             lambda: (
                 {label: every()[i] for i, label in WANTED[collection].items()}
@@ -131,9 +130,9 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
             ),
         )
     with suppress(RagfilterError):
-        if labelled := [*measuring.labelled_questions(resources, collection)][:MAX_EXAMPLES]:
-            return {_short(question): question for question in labelled}
-    return shelf.of(collection, lambda: _titles(collection, resources))
+        labelled = [*measuring.labelled_questions(resources, collection)][:MAX_EXAMPLES]
+        return {_short(question): question for question in labelled}
+    return {}
 
 
 def _short(question: str) -> str:
@@ -142,17 +141,3 @@ def _short(question: str) -> str:
     if len(plain) <= LONGEST:
         return question.strip()
     return plain[: LONGEST - 1].rsplit(" ", 1)[0] + " …"
-
-
-def _titles(collection: str, resources: Resources) -> dict[str, str]:
-    try:
-        there = resources.bench.collection(collection)
-        # Not every user of the page may see every chunk, so examples come from chunks that all may
-        # see.
-        every = (there.catalogue() or {}).values()
-        ids = sorted(c.id for c in every if c.clearance == 0 and c.department is None)
-        picked = ids[:: max(1, len(ids) // MAX_EXAMPLES)][:MAX_EXAMPLES]
-        titles = [chunk.title for chunk in there.chunks(picked).values() if chunk.title]
-    except RagfilterError:
-        return {}
-    return {_short(title): title for title in titles}

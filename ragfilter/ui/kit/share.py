@@ -19,11 +19,11 @@ from ragfilter.model import PoolResult
 from ragfilter.report import visible
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View
 
 if TYPE_CHECKING:
     from ragfilter.publish.reports import Called
-    from ragfilter.ui.session.answers import AnswerSide
+    from ragfilter.ui.kit.answers import AnswerSide
 
 LINK = (
     '<button type="button" class="rf-copy" title="Copies a link that holds the question, the '
@@ -69,9 +69,9 @@ def draw_report(view: View, key: str) -> None:
 
     def report() -> str:
         from ragfilter.publish import reports
-        from ragfilter.ui.session import answers
+        from ragfilter.ui.kit import answers
 
-        filtered, plain = answers.sides(view.mine)
+        filtered, plain = answers.answer_sides(view.mine)
         names = {"without the filter": plain, "with the filter": filtered}
         return reports.of_query(view.mine, profile, called=called, **_contents(view, names))
 
@@ -93,11 +93,13 @@ def report_of_two(
 def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
     """What both reports hold: their origin, and the answers that exist by now, by name."""
     from ragfilter.publish.reports import ReportOrigin, shown_answer
-    from ragfilter.ui.session import answers
+    from ragfilter.ui.kit import answers
 
     asked, resources = view.asked, view.resources
     embedder = resources.bench.recorded_embedder(asked.collection)
-    known = {name: answers.known(asked.query, side, resources) for name, side in names.items()}
+    known = {
+        name: answers.known_answer(asked.query, side, resources) for name, side in names.items()
+    }
     return {
         "origin": ReportOrigin(
             asked.collection, resources.bench.version_seen(asked.collection, view.user),

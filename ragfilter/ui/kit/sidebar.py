@@ -28,8 +28,8 @@ from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.visit import MAX_NAME, View, Visit, author, sign
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, sign
 
 ORDER_HELP = (
     "Each layer works on what the one above lets through: what is hidden goes first, then what "
@@ -135,10 +135,10 @@ def apply_choice(value: Any, path: str) -> None:
     """Apply what the user chose for a setting."""
     if value is None:
         return
-    values = {path: value}
     if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
         state.notice(f"The strategy {LEARNED} {UNLEARNED}: “Suggest settings” on Tune learns it.")
         return
+    values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
         other = high if path == low else low
@@ -380,7 +380,7 @@ def _files(settings: Settings, files: TextFiles) -> None:
             help="Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
             "Saving under an existing name replaces those settings.",
         )
-        st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(settings,))
+        st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(settings, files))
     st.download_button(
         "Download",
         # Generated on click: a file made for every slider move would be removed again before long.
@@ -392,9 +392,10 @@ def _files(settings: Settings, files: TextFiles) -> None:
     )
     if there := config.saved_names(files):
         name = st.selectbox("Saved settings", there, key="settings-saved")
+        forget = state.tell_errors()(config.forget)
         with st.container(horizontal=True, gap="small"):
-            st.button("Load", key="load-saved", on_click=_load_saved, args=(name,))
-            st.button("Delete", key="delete-saved", on_click=_delete_saved, args=(name,))
+            st.button("Load", key="load-saved", on_click=_load, args=(files, name))
+            st.button("Delete", key="delete-saved", on_click=forget, args=(files, name))
     st.file_uploader(
         "Load a settings file",
         type="toml",
@@ -407,21 +408,15 @@ def _files(settings: Settings, files: TextFiles) -> None:
 
 
 @state.tell_errors()
-def _save(settings: Settings) -> None:
+def _save(settings: Settings, files: TextFiles) -> None:
     name = st.session_state["settings-name"].strip()
-    toml = config.to_toml(settings, state.session().profile)
-    config.save(open_resources().bench.workspace.files, name, toml)
+    config.save(files, name, config.to_toml(settings, state.session().profile))
     st.session_state["settings-saved"] = name
 
 
 @state.tell_errors()
-def _delete_saved(name: str) -> None:
-    config.forget(open_resources().bench.workspace.files, name)
-
-
-@state.tell_errors()
-def _load_saved(name: str) -> None:
-    state.load(config.find_saved(open_resources().bench.workspace.files, name).read_bytes(), name)
+def _load(files: TextFiles, name: str) -> None:
+    state.load(config.find_saved(files, name).read_bytes(), name)
 
 
 @state.tell_errors()

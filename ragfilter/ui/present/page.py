@@ -11,11 +11,11 @@ from ragfilter.report.summary import Story
 from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answer, empty, problems, question_box, share, stacks, summary, view_as
-from ragfilter.ui.kit.progress import unless
+from ragfilter.ui.kit import answers, problems, question_box, share, summary, view_as
 from ragfilter.ui.look import html
-from ragfilter.ui.session import link, state, visit
-from ragfilter.ui.session.visit import View, Visit
+from ragfilter.ui.session import link, state, views
+from ragfilter.ui.session.jobs import unless
+from ragfilter.ui.session.views import View, Visit
 
 
 def draw(here: Visit) -> None:
@@ -23,23 +23,23 @@ def draw(here: Visit) -> None:
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
-    view, error = visit.view(here)
+    view, error = views.view(here)
     link.show_address()
     if view is None:
         html.unseen_heading("Present", level=1)
         question_box.draw(here)
         question_box.draw_present_button()
-        empty.draw(here, error)
+        problems.draw_empty(here, error)
         return
     problems.incomplete(view.result.pool.incomplete)
     current_story = story_of(view.mine)
     _head(view)
     summary.draw(view, current_story)
     if current_story.found:
-        unless(answer.is_awaited(), _picture)(view, current_story)
+        unless(answers.is_awaited(), _picture)(view, current_story)
         _pruned(view)
         html.unseen_heading("Answers")
-        answer.draw_both(view)
+        answers.draw_both(view)
 
 
 def _head(view: View) -> None:
@@ -48,9 +48,7 @@ def _head(view: View) -> None:
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
-                view_as.choose_user(
-                    "presented-to", view_as.offered_users(view_as.groups(view.resources))
-                )
+                view_as.choose_user("presented-to")
         share.draw_report(view, "present-report")
         question_box.draw_present_button()
 
@@ -75,14 +73,14 @@ def _picture(view: View, current_story: Story) -> None:
     last = len(current_story.drops_from_unfiltered) + bool(current_story.beyond)
     now = min(state.session().scene, last)
     fallen = {i for fall in current_story.drops_from_unfiltered[:now] for i in fall.ids}
-    before, after = stacks.before_and_after(view.mine, current_story)
+    before, after = summary.before_and_after(view.mine, current_story)
     if now < last:
         left = (
             None if each is None or each.chunk_id in fallen else each for each in before.entries
         )
-        after = stacks.Stack("Left so far" if now else "Everything found", tuple(left))
+        after = summary.Stack("Left so far" if now else "Everything found", tuple(left))
     html.unseen_heading("Before and after")
-    stacks.draw((before, after), view.mine)
+    summary.draw_stacks((before, after), view.mine)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         st.button(
             "After" if now < last else "Before",

@@ -14,19 +14,21 @@ from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.kit import grid, progress
-from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.rule_editor import desk, drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import bulk_change, drafts
-from ragfilter.ui.session import state
+from ragfilter.ui.rules import bulk_change
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.session.resources import ShelfSpec
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
 PROPOSED = ("family", "draft")
 """The kinds that propose a rule."""
 MAX_LISTED = 1_000
+FIXES: ShelfSpec[BulkPlan] = ShelfSpec(4)
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
@@ -34,8 +36,9 @@ Listed = tuple[str, Finding]
 def draw(work: Desk) -> None:
     """Draw the findings, and what applying them would change."""
     desk.draw_filter(work)
-    with st.expander("Draft rules with an LLM", expanded=drafts.is_running(work)):
-        drafts.draw(work)
+    running = drafting.is_running(work.collection, work.resources)
+    with st.expander("Draft rules with an LLM", expanded=running):
+        drafting.draw(work)
     findings = _findings(work, _families(work))
     if not findings:
         html.empty("No findings.", "The rules of these chunks have no known problem.")
@@ -86,7 +89,7 @@ def _families(work: Desk) -> Suggested | None:
         return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
 
     job = resources.jobs.start(user, key, look)
-    return progress.result(job, "findings-looking", "Looking for families")
+    return jobs.result(job, "findings-looking", "Looking for families")
 
 
 def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
@@ -103,7 +106,7 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
     ]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [*_proposals(work, families)]
-    proposed += [(each.kind, each) for each in drafts.findings(work)]
+    proposed += [(each.kind, each) for each in drafting.findings(work)]
     here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind]
                         for kind in dict(proposed)}  # fmt: skip
     done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}
@@ -175,7 +178,7 @@ def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
         with st.spinner("Fixing the rules …"):
             return plan_fixes(work.read(ids).values(), kinds, work.chunks)
 
-    fixes = work.resources.mends.of((*work.key, ids, kinds), fix)
+    fixes = work.resources.shelf(FIXES).of((*work.key, ids, kinds), fix)
     after = {**fixes.after, **proposed}
     return BulkPlan(after, {i: work.chunks[i].rule for i in after})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -22,7 +22,9 @@ from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.session.resources import ShelfSpec
 
+MATRICES: ShelfSpec[Matrix] = ShelfSpec(4)
 TITLE_WIDTH = 27
 """Characters that fit into a column of the tables, even in capitals."""
 
@@ -64,33 +66,12 @@ WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
 """In pixels, so that a window 900 wide shows the harm of a rule."""
 
 
-def figures(rows: Sequence[RuleRow | None], names: Iterable[str] = FIGURES) -> dict[str, list[Any]]:
-    """The named figures of these rows, None where there is no row."""
-    return {n: [None if row is None else FIGURES[n].read(row) for row in rows] for n in names}
+def _figures(rows: Sequence[RuleRow], names: Iterable[str] = FIGURES) -> dict[str, list[Any]]:
+    return {name: [FIGURES[name].read(row) for row in rows] for name in names}
 
 
-def columns(widths: Mapping[str, int]) -> dict[str, Any]:
-    """The figures of the matrix as table columns."""
-    config = st.column_config
-    return {
-        name: config.TextColumn(width=widths.get(name), help=figure.help)
-        if name == "fires"
-        else config.NumberColumn(width=widths.get(name), help=figure.help, format=figure.format)
-        for name, figure in FIGURES.items()
-    }
-
-
-def last(work: Desk) -> Matrix | None:
-    """The most recent matrix of the labelled questions, without the rules that changed since."""
-    matrix = work.resources.matrices.get(_key(work)[1:])
-    return None if matrix is None else matrix.of_unchanged(work.chunks)
-
-
-def make(work: Desk) -> Matrix | None:
-    """The matrix for the current rules; None while its questions are being gathered."""
-    questions = _questions(work)
-    if questions is None:
-        return None
+def _matrix(work: Desk, questions: LabelledQuestions) -> Matrix:
+    """The matrix for the current rules."""
 
     def build() -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
@@ -99,8 +80,8 @@ def make(work: Desk) -> Matrix | None:
                 questions.user,
             )  # fmt: skip
 
-    matrix = work.resources.matrices.of(_key(work), build)
-    return work.resources.matrices.put(_key(work)[1:], matrix)
+    key = (*work.key, work.settings, work.mark)
+    return work.resources.shelf(MATRICES).of(key, build)
 
 
 def _questions(work: Desk) -> LabelledQuestions | None:
@@ -111,19 +92,16 @@ def _questions(work: Desk) -> LabelledQuestions | None:
     return replace(every, pools={i: p for i, p in every.pools.items() if i in every.qrels})
 
 
-def _key(work: Desk) -> tuple[object, ...]:
-    return work.version, work.collection, work.user, work.settings, work.mark
-
-
 def draw(work: Desk) -> None:
     """Draw the matrix of the labelled questions, or without labels of those asked, and one rule by
     group and term."""
     if not rule_effect.available(work):
         return
-    matrix, questions = make(work), _questions(work)
-    if matrix is None or questions is None:
+    questions = _questions(work)
+    if questions is None:
         rule_effect.wait(work)
         return
+    matrix = _matrix(work, questions)
     if not matrix.rules:
         html.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
         return
@@ -135,6 +113,13 @@ def draw(work: Desk) -> None:
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
     html.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
     _rules(work, matrix.rules, questions)
+    if matrix.crowding:
+        html.aside("Chunks without a rule that labelled questions often keep wrongly")
+        table = {
+            "chunk": work.titles(row.chunk_id for row in matrix.crowding),
+            "kept wrongly": [row.kept for row in matrix.crowding],
+        }
+        st.dataframe(table, key="matrix-crowding", hide_index=True, height="content")
 
 
 @st.fragment
@@ -204,11 +189,20 @@ def _frame(
     first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str],
     **more: Sequence[str],
 ) -> pd.DataFrame:  # fmt: skip
-    harm = figures(rows, (*HARM, "Δrecall without"))
-    return pd.DataFrame({first: names, **harm, "rule": rules, **figures(rows), **more})
+    harm = _figures(rows, (*HARM, "Δrecall without"))
+    return pd.DataFrame({first: names, **harm, "rule": rules, **_figures(rows), **more})
 
 
 def _columns(first: str) -> dict[str, Any]:
     # Limit the widths, so that a long group does not push the figures out of view.
-    text = st.column_config.TextColumn
-    return {first: text(width=200), "rule": text(width="medium"), **columns(WIDTHS)}
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    return {
+        first: text(width=200),
+        "rule": text(width="medium"),
+        **{
+            name: text(help=figure.help)
+            if name == "fires"
+            else number(width=WIDTHS.get(name), help=figure.help, format=figure.format)
+            for name, figure in FIGURES.items()
+        },
+    }

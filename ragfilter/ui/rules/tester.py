@@ -20,7 +20,10 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import matrix_table
+from ragfilter.ui.session.resources import ShelfSpec
 
+PASSES: ShelfSpec[Mapping[str, int]] = ShelfSpec(4)
+"""How many pasted questions meet each rule."""
 TEXT, QUESTION = "tester-text", "tester-question"
 MAX_QUESTIONS, MAX_LISTED, MAX_TERMS = 10_000, 500, 4
 WIDE = 56
@@ -53,7 +56,7 @@ def draw(work: Desk) -> None:
         return
     book = rule_book(tuple(of_rule))
     key = (*work.key, tuple(questions))
-    passes = work.resources.passes.of(key, lambda: book.count_passes(questions))
+    passes = work.resources.shelf(PASSES).of(key, lambda: book.count_passes(questions))
     if book.errors:
         unreadable = counted(len(book.errors), "unreadable rule")
         st.error(

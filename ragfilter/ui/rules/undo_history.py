@@ -12,19 +12,18 @@ from ragfilter.errors import RagfilterError
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import grid, progress
+from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.resources import ShelfSpec
-from ragfilter.ui.session.visit import author
+from ragfilter.ui.session.views import author
 
 PAGE, TITLE_WIDTH = 50, 35
-TURN = "history-turn"
 TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
 
 
@@ -145,21 +144,10 @@ def _step(work: Desk, edit_id: int | None) -> None:
     first = visible[0]
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible), 'rule')}."))
     states = {edit.state for edit in visible if first.kind == "edit"}
-    turn: Turn = "undo" if "done" in states else "redo"
-    if states >= {"done", "undone"}:
-        turn = st.segmented_control(
-            "Direction",
-            ("undo", "redo"),
-            key=TURN,
-            default="undo",
-            required=True,
-            format_func=str.capitalize,
-            help="Part of this change was undone.",
-        )
     if states & {"done", "undone"}:
-        _turn(work, first.id, turn)
+        _turn(work, first.id, "undo" if "done" in states else "redo")
     diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
-    progress.unless(rule_effect.waits(work), bulk_change.draw_diffs)(diffs, "history-changes")
+    jobs.unless(rule_effect.waits(work), bulk_change.draw_diffs)(diffs, "history-changes")
     rule_effect.wait(work)
 
 

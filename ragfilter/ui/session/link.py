@@ -7,15 +7,13 @@ shows the same result everywhere. It never contains a secret.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.errors import SettingsError
-from ragfilter.model import PUBLIC, User
-from ragfilter.rules.overview import WORDS
+from ragfilter.model import User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.text.normalise import whole
@@ -24,13 +22,13 @@ from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
-FILTER, RULE = "filter", "rule"
+FILTER = "filter"
 """What is open on the page. Only a copied link has these, since updating the address bar takes the
 browser as long as drawing a small chart."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
 COMMA = ";"
 """What is open on the Rules page: its part and the filter, whose values `COMMA` separates."""
-LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
+LOOKS = (CHUNK, PANEL, PLACES, FILTER, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
@@ -50,30 +48,13 @@ NAMES = (
 OPERATOR = "operator"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLink:
-    """What a link asked for, and which of its values could not be used (`refused`, in words)."""
-
-    query: str
-    collection: str
-    profile: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    refused: tuple[str, ...] = ()
-    unscored: bool = False
-    user: User = PUBLIC
-    look: Mapping[str, str] = field(default_factory=dict)
-    present: bool = False
-    parts: frozenset[str] = frozenset()
-    compared: Mapping[str, str] = field(default_factory=dict)
-
-
-def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> OpenedLink:
-    """Parse the state in `params`. Invalid values are skipped and listed in `refused`.
+def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Session:
+    """The session that `params` describe. Invalid values are skipped and listed in `notices`.
 
     Raises SettingsError if the link names no profile and the environment is invalid.
     """
     params = {whole(name): whole(value) for name, value in params.items()}
-    refused: list[str] = []
+    notices: list[str] = []
     changes: dict[str, Any] = {}
     name = params.get(PROFILE, "")
     unknown = "" if name in profiles.PROFILES else name
@@ -81,25 +62,32 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         name = config.load(environ=environ).profile
         changes = state.beginning(name, environ)
     if unknown:
-        refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
+        notices.append(f"There is no profile {unknown!r}; {name} is used instead.")
     wanted = {k: v for k, v in params.items() if k not in NAMES and not _is_compared(k)}
     changes, errors = _take(name, changes, wanted)
     level = params.get(LEVEL, "0")
     if not (level.isascii() and level.isdigit() and len(level) < 10):
         errors.append(f"The level {level!r} is not a whole number; 0 is used instead.")
         level = "0"
-    return OpenedLink(
-        query=params.get(QUERY, "").strip(),
+    query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
+    look = {name: params[name].strip() for name in LOOKS if params.get(name, "").strip()}
+    return Session(
+        name,
+        state.settings_of(name, changes).changed_from(of_profile(name)),
+        query=query,
+        pending=bool(query),
         collection=params.get(COLLECTION, "").strip(),
-        profile=name,
-        changes=state.settings_of(name, changes).changed_from(of_profile(name)),
-        refused=(*refused, *errors),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
-        look={name: params[name].strip() for name in LOOKS if params.get(name, "").strip()},
+        operator=look.get(VIEW) == OPERATOR,
         present=PRESENT in params,
-        parts=frozenset(params.get(OPEN, "").split(",")).intersection(PARTS),
+        opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
+        notices=[*notices, *errors],
+        tuning="tuning" in opened,
+        evidence="evidence" in opened,
+        recorded="recorded" in opened,
+        labelling="labelling" in opened,
     )
 
 
@@ -132,24 +120,21 @@ def _take(
         left = {path: left[path] for path in errors}
 
 
-def write(
-    *,
-    query: str,
-    collection: str,
-    profile: str,
-    changes: Mapping[str, Any],
-    unscored: bool = False,
-    user: User = PUBLIC,
-    present: bool = False,
-    parts: Collection[str] = (),
-) -> dict[str, str]:
-    """The link parameters that restore this state."""
-    params = {QUERY: query, COLLECTION: collection, PROFILE: profile}
-    params[UNSCORED] = "true" if unscored else ""
-    params[PRESENT] = "true" if present else ""
-    params[OPEN] = ",".join(parts)
-    params[LEVEL] = str(user.level) if user.level else ""
-    params[DEPARTMENTS] = ",".join(user.departments)
+def write(session: Session, *, unscored: bool = False) -> dict[str, str]:
+    """The link parameters that restore this session. `unscored`: rerank scores are wanted, and a
+    button offers them."""
+    user = session.user
+    params = {
+        QUERY: session.asked.query if session.asked else "",
+        COLLECTION: session.collection,
+        PROFILE: session.profile,
+        UNSCORED: "true" if unscored else "",
+        PRESENT: "true" if session.present else "",
+        OPEN: ",".join(name for name in PARTS if getattr(session, name)),
+        LEVEL: str(user.level) if user.level else "",
+        DEPARTMENTS: ",".join(user.departments),
+    }
+    changes = state.without_clearance(session.changes)
     params = {name: value for name, value in params.items() if value}
     return params | {path: _text(value) for path, value in sorted(changes.items())}
 
@@ -172,33 +157,19 @@ def open_session() -> None:
     Raises SettingsError if the environment holds an invalid setting.
     """
     if KEY not in st.session_state:
-        link = read(st.query_params.to_dict())
-        session = st.session_state[KEY] = Session(
-            link.profile,
-            state.without_clearance(link.changes),
-            operator=link.look.get(VIEW) == OPERATOR,
-        )
-        _fill(session, link)
-        st.session_state.filter = link.look.get(FILTER, "")
-        rule = link.look.get(RULE)
-        st.session_state["filter-rule"] = rule if rule in WORDS else None
+        session = st.session_state[KEY] = read(st.query_params.to_dict())
+        session.changes = state.without_clearance(session.changes)
+        st.session_state.filter = session.opened.get(FILTER, "")
     elif _went_back():
-        link, session = read(st.query_params.to_dict()), state.session()
-        state.take(link.profile, link.changes)
-        _fill(session, link)
-        if not link.query:
+        before, session = read(st.query_params.to_dict()), state.session()
+        state.take(before.profile, before.changes)
+        for name in ("query", "pending", "unscored", "user", "present", "opened", *PARTS):
+            setattr(session, name, getattr(before, name))
+        session.collection = before.collection or session.collection
+        session.compared = before.compared or session.compared
+        session.notices += before.notices
+        if not session.query:
             session.asked = None
-
-
-def _fill(session: Session, link: OpenedLink) -> None:
-    session.query, session.pending, session.unscored = link.query, bool(link.query), link.unscored
-    session.collection = link.collection or session.collection
-    session.user, session.present = link.user, link.present
-    for name in PARTS:
-        setattr(session, name, name in link.parts)
-    session.compared = dict(link.compared) or session.compared
-    session.opened = {PART: "", **link.look}
-    session.ignored += link.refused
 
 
 def _went_back() -> bool:
@@ -230,27 +201,15 @@ def looks(nameable: Collection[str]) -> dict[str, str]:
         PANEL: "" if session.panel == PANELS[0] else session.panel,
         PLACES: "" if session.window == CUT else session.window,
         FILTER: st.session_state.get("filter") or "",
-        RULE: st.session_state.get("filter-rule") or "",
         VIEW: OPERATOR if session.operator else "",
     }
     return {name: value for name, value in look.items() if value}
 
 
 def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
-    """Update the link to what is shown. `unscored`: rerank scores are wanted, and a button offers
-    them. `more` are parameters that a page adds."""
+    """Update the link to what is shown. `more` are parameters that a page adds."""
     session = state.session()
-    params = write(
-        query=session.asked.query if session.asked else "",
-        collection=session.collection,
-        profile=session.profile,
-        changes=state.without_clearance(session.changes),
-        unscored=unscored,
-        user=session.user,
-        present=session.present,
-        parts=[name for name in PARTS if getattr(session, name)],
-    ) | dict(more or {})
-    session.shared = session.unshown = params
+    session.shared = session.unshown = write(session, unscored=unscored) | dict(more or {})
 
 
 def show_address() -> None:

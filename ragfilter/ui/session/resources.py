@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -25,7 +25,7 @@ from ragfilter.indexing.sentences import Sentences, prepare_when_idle
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruner import SentencePruner
-from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
+from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
@@ -34,16 +34,9 @@ from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
-    from ragfilter.evaluate.effect import LabelledQuestions
-    from ragfilter.evaluate.labelled_queries import Labels
-    from ragfilter.evaluate.rule_matrix import Matrix
-    from ragfilter.evaluate.runs import MeasuredRun
-    from ragfilter.rules.bulk import BulkPlan
-    from ragfilter.rules.overview import Listing
 
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-MEASURED = 8
 WORKING = (JOB, "ScriptRunner.scriptThread")
 """The names of the threads of our jobs and of Streamlit's runs."""
 
@@ -69,18 +62,7 @@ class Resources:
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
 
     jobs: Jobs = field(default_factory=Jobs)
-    labels: Shelf[Labels | None] = field(default_factory=lambda: Shelf(4))
-
-    visible: Shelf[Catalogue] = field(default_factory=lambda: Shelf(8))
-    """Of collections, what a user may see."""
-    listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
-    renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
-    mends: Shelf[BulkPlan] = field(default_factory=lambda: Shelf(4))
-    matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
-    passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
-    """How many pasted questions meet each rule."""
     checks: Checks = field(default_factory=Checks)
-    measured: Shelf[MeasuredRun] = field(default_factory=lambda: Shelf(MEASURED))
     shelves: dict[ShelfSpec[Any], Shelf[Any]] = field(default_factory=dict)
 
     def shelf(self, spec: ShelfSpec[V]) -> Shelf[V]:
@@ -143,14 +125,6 @@ def _somebody_waits() -> bool:
     return any(thread.name in WORKING for thread in threading.enumerate())
 
 
-ScoreKey = tuple[str, str, str]
-
-
-def score_key(reranker: str, query: str, text: str) -> ScoreKey:
-    """The key of a score: the reranker, the query, and a hash of the text."""
-    return reranker, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class CachedReranker:
     """`inner`, with its scores cached on `shelf`. Raises ModelError as `inner` does."""
@@ -160,7 +134,10 @@ class CachedReranker:
     shelf: Shelf[float]
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        keys = [score_key(self.name, query, text) for text in texts]
+        keys = [
+            (self.name, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
+            for text in texts
+        ]
         known = {k: self.shelf.get(k) for k in keys}
         missing = [(k, t) for k, t in zip(keys, texts, strict=True) if known[k] is None]
         if missing:

@@ -30,7 +30,6 @@ from ragfilter.text.normalise import whole
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.labels import Label
-    from ragfilter.ui.session.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"
@@ -50,7 +49,7 @@ MAX_STEPS = 200
 """How many changes of settings can be undone."""
 MAX_MARKS = 50
 """How many labels can be undone."""
-WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
+WINDOWS = CUT, ALL = "Around the cut", "All"
 """The ranges of ranks that the curve offers."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 Step = tuple[str, dict[str, Any]]
@@ -109,7 +108,6 @@ class RuleDesk:
     """The chunk whose rule is open on the Rules page."""
     order: tuple[object, tuple[str, ...]] | None = None
     """The chunks in the table, and what this order belongs to."""
-    measuring: bool = False
     part: str = ""
     """The part of the page that was drawn last."""
     outcome: tuple[str, bool] | None = None
@@ -121,23 +119,18 @@ class RuleDesk:
     gathered_again: int = 0
     confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The changes to which each box that confirms harm belongs, by its key."""
-    drafting_failed: str = ""
     last: tuple[str, Any] = ("", None)
     """A chunk's id, with the outcome of the last action on its rule."""
     drawn: str = ""
     """The text with which the editor was drawn."""
     fields: tuple[str, int] = ("", 0)
     """The chunk in the form, and how many fields for groups the form has."""
-    drafted: dict[str, Any] = field(default_factory=dict)
-    """The LLM's last draft by chunk."""
-    drafting: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """The requests for drafts that are running, by collection and chunk."""
+    awaited: tuple[str, str] | None = None
+    """The collection and chunk for whose editor a draft was asked for."""
     browser: str = field(default_factory=lambda: uuid4().hex)
     """The name of this session in the browser's store of drafts."""
     restored: set[tuple[str, str]] = field(default_factory=set)
     """The drafts that came from the browser, by collection and chunk."""
-    kept: bool = False
-    """Whether this run has sent the drafts to the browser."""
 
 
 @dataclass(slots=True)
@@ -204,11 +197,6 @@ class Session:
     """The query sets that settings were tuned on here, by the version of their labels."""
     map_click: tuple[str, Settings, Settings] | None = None
     """The collection of the last click on Tune's map, and the settings after and before it."""
-    map_job: Job[Any] | None = None
-    proposing: Job[int] | None = None
-    """An LLM that is asked for labels."""
-    bill: tuple[Any, ...] | None = None
-    """What it would be asked and cost, after what that depends on."""
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
     run: int = 0
@@ -239,11 +227,10 @@ class Session:
     opened: dict[str, str] = field(default_factory=dict)
     """What the link had open, until its question is answered."""
     notices: list[str] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
-    groups: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """The levels and departments of collections, with their versions."""
+    departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
@@ -492,17 +479,14 @@ def notice(message: str) -> None:
     session().notices.append(message)
 
 
-def notices() -> tuple[list[str], list[str]]:
-    """Return and clear the ignored values of links and files, and the other messages. The first
-    message says if this page shows more than its user may see."""
+def notices() -> list[str]:
+    """Return and clear the messages. The first says if this page shows more than its user may
+    see."""
     now = session()
-    ignored, messages = now.ignored, now.notices
-    now.ignored, now.notices = [], []
+    messages, now.notices = now.notices, []
     if _is_off():
-        messages = [SWITCHED_OFF, *messages]
-    elif now.operator and not now.present:
-        messages = [SEEN_BY_OPERATOR, *messages]
-    return ignored, messages
+        return [SWITCHED_OFF, *messages]
+    return [SEEN_BY_OPERATOR, *messages] if now.operator and not now.present else messages
 
 
 @contextmanager
@@ -514,13 +498,14 @@ def tell_errors() -> Iterator[None]:
         notice(str(error))
 
 
-def then_page(act: Callable[P, None]) -> Callable[P, None]:
+def then_page(act: Callable[P, object]) -> Callable[P, None]:
     """`act` as a callback in a fragment, after which the whole page runs, because other parts show
-    what it changes."""
+    what it changes, or its error."""
 
     @wraps(act)
     def acting(*args: P.args, **kwargs: P.kwargs) -> None:
-        act(*args, **kwargs)
+        with tell_errors():
+            act(*args, **kwargs)
         st.rerun()
 
     return acting

@@ -56,7 +56,7 @@ def key_of(name: str, value: Any, labels: object = None) -> str:
     It stays the same while the widget itself is used, and is another one, ``name--1``, once the
     value was changed in any other way, or the labels were.
     """
-    counts, shown = _counts(), _shown()
+    counts, shown = state.session().replaced, state.session().shown
     key = current(name)
     known, shown_labels = shown.get(key, (value, labels))
     if st.session_state.get(key, known) != value or shown_labels != labels:
@@ -70,7 +70,7 @@ def key_of(name: str, value: Any, labels: object = None) -> str:
 
 def current(name: str) -> str:
     """The key that the widget called `name` has now."""
-    return _key(name, _counts().get(name, 0))
+    return _key(name, state.session().replaced.get(name, 0))
 
 
 def value_of(name: str, default: Any = None) -> Any:
@@ -81,14 +81,14 @@ def value_of(name: str, default: Any = None) -> Any:
 def entered(name: str) -> Any:
     """What the user has entered in the widget called `name`, which is part of a form, or in the one
     that it has replaced if the browser has not drawn that yet."""
-    for key, (known, _) in _shown().items():
+    for key, (known, _) in state.session().shown.items():
         if key.partition("--")[0] == name and st.session_state.get(key, known) != known:
             return st.session_state[key]
     return value_of(name)
 
 
 def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[Any, ...]) -> None:
-    value, shown = st.session_state[key], _shown()
+    value, shown = st.session_state[key], state.session().shown
     known, labels = shown.get(key, (value, None))
     # Until the browser has drawn the new widget, it reports what the old one shows.
     if key == current(name) or value != known:
@@ -98,14 +98,3 @@ def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[An
 
 def _key(name: str, count: int) -> str:
     return f"{name}--{count}" if count else name
-
-
-def _counts() -> dict[str, int]:
-    """How often each widget was replaced, by name."""
-    return state.session().replaced
-
-
-def _shown() -> dict[str, tuple[Any, object]]:
-    """The value and labels that each widget shows as far as the server knows, by key: of those on
-    the page, and of those that they replaced."""
-    return state.session().shown

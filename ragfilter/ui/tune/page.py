@@ -1,47 +1,52 @@
-"""The Tune page: settings suggested by cross-validation, and a map for exploring by hand."""
+"""The Tune page: settings suggested by cross-validation, in one card, applied only by a click; and
+a map for exploring by hand.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
-import pandas as pd
 import streamlit as st
 
+from ragfilter.errors import SettingsError
+from ragfilter.evaluate import wording
+from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.maps import NONE, OFFSET, axes, usual
-from ragfilter.evaluate.recalibrate import RECORD
-from ragfilter.evaluate.sweep import changes
-from ragfilter.evaluate.tune import recorded
-from ragfilter.evaluate.wording import about_labels, in_sample, unlabelled
-from ragfilter.layers.origin import chose_strategy, unchanged
-from ragfilter.layers.strategies.calibrated import differences
-from ragfilter.settings.schema import Settings, field
+from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.recalibrate import RECORDS, start
+from ragfilter.evaluate.sweep import HitChange, changes
+from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, gathering, tune
+from ragfilter.evaluate.wording import about_labels
+from ragfilter.layers.quality import always_reranks
+from ragfilter.model import Pool, User
+from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-from ragfilter.ui.kit import empty, grid, problems
-from ragfilter.ui.kit.runs import measuring
-from ragfilter.ui.kit.runs.measuring import open_inspect
-from ragfilter.ui.kit.sidebar import value_text
-from ragfilter.ui.look import html, theme
-from ragfilter.ui.look.html import Fact
-from ragfilter.ui.session import state
-from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune import suggestion, tuning_map
-from ragfilter.ui.tune.tuning_map import ReplayedMap
+from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.runs import figures, measuring
+from ragfilter.ui.look import html
+from ragfilter.ui.session import jobs, state
+from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.session.views import Visit
+from ragfilter.ui.tune import tuning_map
+from ragfilter.ui.tune.tuning_map import STOP
 
 
 @problems.shown(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar and the suggestion, and below it the map for exploring by hand."""
     if not visit.ready:
-        empty.draw(visit, None)
+        problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
     query_set = measuring.read(visit)
     labels = query_set.given
     with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         measuring.choose(query_set)
-        wish = suggestion.ask(visit, labels)
+        wish = ask(visit, labels)
     measuring.explain(query_set)
     if labels is None:
         if st.button("Label questions", key="tune-label", icon=":material/edit_note:"):
@@ -56,194 +61,223 @@ def draw(visit: Visit) -> None:
         return
     for caveat in about_labels(labels):
         html.aside(caveat)
-    if not suggestion.draw(visit, labels, wish, query_set.name):
+    if not _suggestion(visit, labels, wish, query_set.name):
         html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "They come with their gain on other questions, what changes and what "
             "is lost. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
         )
-        _warn(visit.settings, labels)
+        tuning_map.warn(visit.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
         if by_hand.open:
-            _explore(visit, labels)
+            tuning_map.explore(visit, labels)
 
 
-def _explore(visit: Visit, labels: Labels) -> None:
-    """Draw the map of one or two settings."""
-    with st.container(key="map-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
-        x, y, measure = _axes(visit.settings)
-        pressed = st.button("Map", key="map", icon=":material/grid_on:")
-    replayed = tuning_map.replayed(visit, labels, (x, y), pressed=pressed)
-    if replayed is not None:
-        _warn(visit.settings, labels)
-        _draw_map(visit.settings, replayed, measure)
+TARGETS: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
+BEST = "the best of all"
+AGAIN = "recalibrate-asked"
+"""Set by another page to have the settings recalibrated."""
 
 
-def _warn(settings: Settings, labels: Labels) -> None:
-    """Say if these labels chose the settings, so that figures flatter."""
-    learned = in_sample(settings, labels_version(labels), state.session().collection)
-    if learned:
-        html.aside(learned)
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to tune for, and whether settings that rerank are tried."""
+
+    target: Target
+    rerank: bool
 
 
-def _axes(settings: Settings) -> tuple[str, str, str]:
-    """Draw which settings the map covers and which measure it shows."""
-    paths = axes(settings)
-    first = st.selectbox(
-        "Horizontal axis", paths, index=paths.index(usual(paths)), key="map-x",
-        persist_state="session", format_func=_label, width=200,
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What tuning found for the settings `before`, which were `called` so, with the pools it found
+    it on. `anew`: it recalibrated."""
+
+    tuning: Tuning
+    before: Settings
+    called: str
+    pools: Mapping[str, Pool]
+    anew: bool = False
+    known: dict[Settings, tuple[HitChange, ...]] = field(default_factory=dict)
+
+    def losses(self, after: Settings, labels: Labels, user: User) -> list[HitChange]:
+        """The questions that keep fewer relevant chunks than before."""
+        if after not in self.known:
+            try:
+                changes_made = changes(self.pools, labels.qrels, self.before, after, user)
+            except SettingsError:
+                # The settings before do not apply here, as the card says.
+                changes_made = ()
+            self.known[after] = changes_made
+        return [each for each in self.known[after] if each.lost > each.won]
+
+
+def ask(visit: Visit, labels: Labels | None) -> Wish:
+    """Draw the button, and what to tune for."""
+    figure = st.selectbox(
+        "Tune for", list(TARGETS), key="tune-for", persist_state="session", width=150,
+        format_func=lambda name: TARGETS[name],
+        help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks "
+        "for the shortest context at a recall that you set.",
     )  # fmt: skip
-    others = [NONE, *(path for path in paths if path != first)]
-    second = st.selectbox(
-        "Vertical axis", others, index=others.index(OFFSET) if OFFSET in others else 0, key="map-y",
-        persist_state="session", format_func=lambda path: _label(path) if path else "nothing",
-        width=200, help="Choose “nothing” for a line chart.",
-    )  # fmt: skip
-    measure = st.selectbox(
-        "Shown", list(tuning_map.SHOWN), key="map-measure", persist_state="session", width=130,
-        format_func=lambda name: tuning_map.SHOWN[name], help="The mean over the questions.",
-    )  # fmt: skip
-    return first or paths[0], second or NONE, measure or "f1"
-
-
-def _label(path: str) -> str:
-    return f"{path.partition('.')[0]}: {field(path).label}"
-
-
-def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
-    surface = replayed.surface
-    if not surface.places:
-        html.empty("The map has no point.", f"{surface.left_out}.")
-        return
-    here, best = surface.nearest(settings), surface.highest(measure)
-    old = _before(settings)
-    before = None if old is None else surface.place_of(old, settings)
-    before = None if before == here else before
-    dark = theme.is_dark()
-    with st.container(key="plots"):
-        left, right = st.columns((1.15, 1), gap="medium")
-    with left:
-        theme.draw_plot(
-            tuning_map.heatmap(surface, measure, here, best, before, dark=dark), key="map-chart",
-            on_select=lambda: _choose("map-chart", replayed), selection_mode="points",
-            alt=f"{tuning_map.SHOWN[measure]} for every value of the chosen settings",
+    recall = 0.0
+    if figure == "tokens":
+        recall = st.number_input(
+            "Recall", min_value=0.05, max_value=1.0, value=0.7, step=0.05, key="tune-recall",
+            persist_state="session", width=110,
+            help="The mean share of the relevant chunks that must stay.",
         )  # fmt: skip
-    with right:
-        theme.draw_plot(
-            tuning_map.front(surface, here, best, before, dark=dark), key="front-chart",
-            on_select=lambda: _choose("front-chart", replayed), selection_mode="points",
-            alt="Recall against context tokens of every setting",
+    rerank = st.toggle(
+        "Try reranking", key="tune-rerank", persist_state="session", value=True,
+        help="Also tries settings that rerank, which takes most of the time.",
+    )  # fmt: skip
+    wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
+    pressed = st.button(
+        "Suggest settings",
+        key="suggest",
+        type="primary",
+        icon=":material/auto_awesome:",
+        disabled=labels is None or visit.settings.judge.enabled,
+        help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
+        "changes until you apply it.",
+    )
+    again = st.session_state.pop(AGAIN, False)
+    if any(visit.settings.get(path) for path in RECORDS):
+        again |= st.button(
+            "Recalibrate", key="recalibrate", icon=":material/sync:",
+            disabled=labels is None or visit.settings.judge.enabled,
+            help="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
+            "with your settings as they are, even if they no longer apply.",
         )  # fmt: skip
-    _draw_figures(replayed, measure, here, best)
-    _draw_changes(replayed, settings)
+    if (pressed or again) and labels is not None:
+        _begin(visit, labels, wish, again=again)
+    return wish
 
 
-def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> None:
-    """Draw the figures of the current settings and of the map's best place, with a button to go
-    there."""
-    surface = replayed.surface
-    marked = (("Current", here), ("Highest on these questions", best))
-    places = [(word, place) for word, place in marked if place in surface.places]
-    facts: list[Fact] = []
-    for word, place in places:
-        at = surface.at(place)
-        set_to = ", ".join(f"{field(path).label} {value_text(field(path), value)}"
-                           for path, value in surface.values(place).items())  # fmt: skip
-        size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
-        facts.append((f"{word}: {set_to}", f"{tuning_map.SHOWN[measure]} {at[measure]:.3f}", size))
-    html.facts("Map", facts)
-    if surface.left_out:
-        html.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
-    # Of the first one only: the two notes would hardly differ.
-    for word, place in places[:1]:
-        at = surface.at(place)
-        caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
-        if caveat:
-            html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
-    with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(
-            "Use the highest",
-            key="map-best",
-            icon=":material/check:",
-            on_click=_set,
-            args=(replayed, best),
-            disabled=here == best,
-        )
-        html.hint(
-            "Click a square, or a point of the front, to set the sliders to its values. The "
-            "highest is chosen and measured on these same questions, so it will be lower on "
-            "others; Suggest settings measures on held-out questions."
-        )
+def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
+    """Start tuning, or recalibrating if `again`, unless it is already running. An earlier
+    suggestion is replaced, because it was compared with the settings of that time."""
+    backends = visit.resources.backends(state.session().collection)
+    settings, user, profile = visit.settings, state.user(), state.session().profile
+    called = state.settings_label()
+
+    def work(job: Job[Suggestion]) -> Suggestion:
+        check_tunable(settings, len(labels.qrels))
+        rerank = wish.rerank or (again and always_reranks(settings.quality))
+        begin = start(settings, profile) if again else settings
+        wide = gathering(begin, rerank=rerank)
+        pools = gather_all(labels.labelled, wide, backends, user, progress=job.step)
+        tuning = tune(
+            pools, labels.qrels, begin, user, target=wish.target, rerank=rerank,
+            replaces=settings if again else None,
+            provenance=Provenance.of(labels), progress=partial(job.step, what="Replaying"),
+        )  # fmt: skip
+        return Suggestion(tuning, settings, called, pools, anew=again)
+
+    visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
 
 
-def _choose(key: str, replayed: ReplayedMap) -> None:
-    picked: Any = st.session_state[key]["selection"]
-    places = [point.get("customdata") for point in picked["points"]]
-    place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
-    if place is not None:
-        _set(replayed, int(place))
+def _suggestion(visit: Visit, labels: Labels, wish: Wish, query_set: str) -> bool:
+    """Draw the suggestion, if one was requested. Returns whether there is one."""
+    job = visit.resources.jobs.find(_key(visit, labels, wish))
+    suggestion: Suggestion | None = jobs.result(job, "tuning", "Gathering", stop=STOP)
+    if suggestion is not None:
+        _draw(suggestion, visit, labels, query_set)
+    return suggestion is not None
 
 
-def _set(replayed: ReplayedMap, place: int) -> None:
-    """Set the sliders to a place on the map, and record the labels that it was chosen on."""
-    before, values = state.settings(), replayed.surface.values(place)
-    provenance, pools = Provenance.of(replayed.labels), replayed.pools.values()
-    some = next(iter(pools))
-    after = before.with_values(values)
-    # What other labels or an earlier click chose, and is still current, stays on record.
-    record = before.cutoff.tuned_on
-    values_only = True
-    if record is not None and not differences(record, some, before.quality):
-        values = unchanged(record, after) | values
-        values_only = not chose_strategy(record, after)
-    there = recorded(after, pools, provenance, values, values_only=values_only)
-    state.change({**replayed.surface.values(place), RECORD: there.get(RECORD)})
-    state.session().map_click = (state.session().collection, state.settings(), before)
+def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) -> None:
+    tuning = suggestion.tuning
+    with st.container(key="suggestion", border=True, gap="small"):
+        head = st.empty()
+        with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
+            name = st.selectbox(
+                "Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200,
+                help="The best strategy, or one of your choice even if others score higher: "
+                "calibrated has the recall dial, for example.",
+            )  # fmt: skip
+            chosen = tuning if name == BEST else tuning.only(name)
+            after = chosen.tuned.settings
+            margin = None
+            if suggestion.anew:
+                margin = st.number_input(
+                    "Margin", min_value=0.0, max_value=1.0, value=MARGIN, step=0.01,
+                    key="tuned-margin", persist_state="session", width=110,
+                    help="The largest loss that counts as no worse. Others are not applied.",
+                )  # fmt: skip
+            changed = after.changed_from(visit.settings)
+            st.button(
+                "Apply", key="apply-tuning", type="primary", icon=":material/check:",
+                on_click=state.tune, args=(after.changed_from(visit.settings), query_set),
+                disabled=not changed or (margin is not None and not chosen.loses_at_most(margin)),
+                help="Applies the tuned settings. Undo brings the others back.",
+            )  # fmt: skip
+        with head.container(gap="small"):
+            html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
+            target = tuning.target.figure
+            means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
+            rows = [wording.row(word, each, target) for word, each in means.items()]
+            figures.draw(rows, target, key="tuned-figures")
+            if margin is not None:
+                html.aside(wording.no_worse(chosen, margin))
+            if not changed:
+                html.aside("These are the current settings.")
+            else:
+                lines = wording.changed(visit.settings, after)
+                items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
+                html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
+        _losses(suggestion.losses(after, labels, state.user()), labels)
+        _more(chosen)
 
 
-def _before(settings: Settings) -> Settings | None:
-    """The settings that the last click replaced, if it led to these settings of this collection."""
-    collection, new, old = state.session().map_click or ("", None, None)
-    return old if (collection, new) == (state.session().collection, settings) else None
-
-
-def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
-    """Draw the questions that keep other chunks than before the last click, worst first. A click on
-    a row opens the question."""
-    old = _before(settings)
-    if old is None:
-        html.empty(
-            "No click led to these settings.",
-            "Click the map to list the questions whose kept chunks change.",
-        )
+def _losses(lost: list[HitChange], labels: Labels) -> None:
+    """Draw the questions that lose relevant chunks."""
+    if not lost:
+        html.aside("No question loses a relevant chunk.")
         return
-    queries, every = replayed.labels.queries, len(replayed.pools)
-    changed = changes(replayed.pools, replayed.labels.qrels, old, settings, state.user())
-    if not changed:
-        html.empty(f"All {every} questions keep the same chunks as before.")
-        return
-    better = sum(each.gain > 0 for each in changed)
-    worse = sum(each.gain < 0 for each in changed)
-    st.markdown(
-        f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} "
-        "worse."
-    )
-    table = {
-        "question": [queries[each.id] for each in changed],
-        "ΔF1": [each.gain for each in changed],
-        "relevant lost": [each.lost for each in changed],
-        "relevant won": [each.won for each in changed],
-        "kept before": [each.before for each in changed],
-        "kept now": [each.after for each in changed],
-    }
-    row = grid.picked(
-        pd.DataFrame(table),
-        (each.id for each in changed),
-        name="changed",
-        columns={
-            "question": st.column_config.TextColumn(width=420),
-            "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
-        },
-    )
-    if row is not None:
-        open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)
+    label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
+    with st.expander(label, key="tuned-losses"):
+        st.dataframe(
+            {
+                "question": [labels.queries[each.id] for each in lost],
+                "relevant lost": [each.lost for each in lost],
+                "kept before": [each.before for each in lost],
+                "kept after": [each.after for each in lost],
+            },
+            hide_index=True,
+        )
+
+
+def _more(tuning: Tuning) -> None:
+    """Draw every strategy tuned alone, and the caveats about the figures."""
+    with st.expander("Every strategy, and how sure the figures are", key="tuned-alone"):
+        target = tuning.target.figure
+        named = wording.compared_means(tuning)
+        named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
+        rows = [wording.row(name, each, target) for name, each in named.items()]
+        figures.draw(rows, target, key="tuned-alone-figures", every=True)
+        means = tuning.tuned.means
+        for note in (
+            f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
+            f"{tuning.candidates} candidates.",
+            f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain.of)}.",
+            wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+            *(
+                f"Calibrated against {name}: {wording.gain_in(target, gain.of)}."
+                for name, gain in tuning.over_strategies.items()
+            ),
+            *wording.notes(tuning),
+        ):
+            if note:
+                html.aside(note)
+
+
+def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:
+    """The key of a suggestion. It does not include the cutoff's settings, so applying the
+    suggestion does not discard it."""
+    settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
+    now = state.session()
+    version = visit.resources.bench.version_seen(now.collection, state.user())
+    return (
+        "tuning", now.collection, version, labels_version(labels), state.user(), str(settings),
+        now.profile, wish,
+    )  # fmt: skip

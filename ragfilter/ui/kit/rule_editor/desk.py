@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from zlib import crc32
 
 import streamlit as st
 
-from ragfilter.errors import StoreError
-from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
@@ -20,11 +17,14 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.resources import Resources, ShelfSpec
 
+LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)
+VISIBLE: ShelfSpec[Catalogue] = ShelfSpec(8)
+"""Of collections, what a user may see."""
 PART = "rules-part"
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 TITLE_WIDTH = 44
@@ -68,17 +68,9 @@ class Desk:
 
     @cached_property
     def labels(self) -> Labels | None:
-        """The labels of the visible chunks from the workspace and the demo; None if there are none.
-        Raises StoreError."""
-        bench = self.resources.bench
+        """The labels of the visible chunks; None if there are none. Raises StoreError."""
         # Read once, and not again for every key that is pressed.
-        asked = bench.labels.questions_version(self.collection)
-
-        def read() -> Labels | None:
-            catalogue = bench.collection(self.collection).entries()
-            return query_sets.everything(bench.labels, self.collection, catalogue, self.user)
-
-        return self.resources.labels.of((*self.key, asked), read)
+        return measuring.every_label(self.resources, self.collection, self.user)
 
     @cached_property
     def questions(self) -> Mapping[str, str]:
@@ -131,24 +123,20 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     if not user.unrestricted:
         visible = ((i, chunk) for i, chunk in chunks.items() if user.sees(chunk))
         key = (collection, version, user)
-        chunks = resources.visible.of(key, lambda: Catalogue(dict(visible)))
+        chunks = resources.shelf(VISIBLE).of(key, lambda: Catalogue(dict(visible)))
     return Desk(collection, version, settings, user, resources, chunks)
 
 
-def listing(work: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
-    """The rows of the collection, cached per version, with unsaved drafts marked. `harm` is what
-    each chunk costs labelled questions, if known."""
-    journal, shelf = work.resources.bench.journal, work.resources.listings
-    mark = journal.export_mark(work.collection)
-    key = (*work.key, mark, frozenset(harm.items()))
-    drafts = frozenset(state.drafts())
-
-    checks = work.resources.checks
+def listing(work: Desk) -> Listing:
+    """The rows of the collection, cached per version, with unsaved drafts marked."""
+    journal, shelf = work.resources.bench.journal, work.resources.shelf(LISTINGS)
+    key = (*work.key, journal.export_mark(work.collection))
+    drafts, checks = frozenset(state.drafts()), work.resources.checks
 
     def plain() -> Listing:
         exported = journal.edited_since_export(work.collection)
         with st.spinner("Checking the rules …"):
-            return make_listing(work.chunks.values(), checks, exported=exported, harm=harm)
+            return make_listing(work.chunks.values(), checks, exported=exported)
 
     return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
 
@@ -207,14 +195,14 @@ def selected(work: Desk) -> tuple[ListingRow, ...]:
     return listing(work).find(rule_filter())
 
 
-def ordered(work: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
+def ordered(work: Desk, rows: Listing) -> tuple[str, ...]:
     """The ids that the filter admits. Their order stays the same while rules are saved, so that
     *next* continues from the same place."""
     content = work.resources.bench.collection(work.collection).content
     # A foreign collection has no fingerprint of its content.
     of = (work.collection, work.user, rule_filter(), content, len(work.chunks))
     order = state.session().rules.order
-    if anew or order is None or order[0] != of:
+    if order is None or order[0] != of:
         order = state.session().rules.order = (of, tuple(row.id for row in rows.find(of[2])))
     return order[1]
 
@@ -239,34 +227,3 @@ def signed(word: str) -> str:
 def chips(*, dark: bool) -> dict[str, str]:
     """The tint of every sign-and-word combination in a table."""
     return {signed(word): theme.tint(mark, dark) for word, (_, mark) in SIGNS.items()}
-
-
-def states(view: View) -> dict[str, tuple[str, ...]]:
-    """The states of the rule of each chunk in a result. Findings that involve several rules are
-    looked for among these chunks only."""
-    # Without texts, as on the Rules page: which texts were fetched depends on the settings.
-    chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
-    listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
-    return {row.id: row.words for row in listing.with_drafts(frozenset(state.drafts())).rows}
-
-
-def edited(view: View) -> dict[str, list[str]]:
-    """How the rule of each chunk in a result was edited; only chunks with an edited rule."""
-    drafts, before = state.drafts(), _exported(view)
-    marks: dict[str, list[str]] = {}
-    for hit in view.shown.hits if drafts or before else ():
-        changed = hit.id in before and before[hit.id] != (hit.chunk.rule or None)
-        words = [w for w, holds in (("draft", hit.id in drafts), ("changed", changed)) if holds]
-        if words:
-            marks[hit.id] = list(map(signed, words))
-    return marks
-
-
-def _exported(view: View) -> dict[str, str | None]:
-    """The rules of edited chunks as they were at the last export, for chunks of the result."""
-    shown = [hit.id for hit in view.shown.hits]
-    try:
-        return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
-    except StoreError:
-        # The editor shows what is wrong with the journal.
-        return {}

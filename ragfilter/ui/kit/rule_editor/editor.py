@@ -19,7 +19,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
+from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state, widget
@@ -64,11 +64,17 @@ class Editing:
 def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of what is typed `beside` it, or by default below."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
-    busy = llm_draft.collect(chunk, collection)
+    busy = drafting.collect(chunk, collection, resources)
     drawn = state.drafts().get(chunk.id, saving.shown(it.base))
     text = saving.text_so_far(chunk.id, drawn)
-    error, trouble = _error(text), saving.last(chunk.id, Trouble)
-    if _view() == FORM:
+    rule, trouble = read_rule(text.strip()), saving.last(chunk.id, Trouble)
+    error = rule.error if isinstance(rule, InvalidRule) else None
+    with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
+        view = html.choice(
+            "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
+            key="rule-view", default=JSON,
+        )  # fmt: skip
+    if view == FORM:
         _form(chunk.id, text, chunk.rule, disabled=busy)
         # Saving would read a text area of before.
         st.session_state.pop(widget.current(EDITOR), None)
@@ -86,7 +92,7 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
             _say(outcome, "rf-good")
         _confirmation(it)
         effect = beside or st.container(key="rule-effect", gap="small")
-    saving.keep_in_browser(chunk, text)
+    saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
     elif error is None:
@@ -95,22 +101,7 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
             html.aside(UNREADABLE)
-    llm_draft.draw(chunk, collection, it.user, resources, busy=busy)
-
-
-def _begin(chunk: Chunk) -> None:
-    """Put an initial rule into the editor."""
-    llm_draft.forget(chunk.id)
-    # On the rule that the author saw, not on one that was saved since.
-    saving.put(template(chunk.name), chunk.id, chunk.rule)
-
-
-def _view() -> str:
-    with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        return html.choice(
-            "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
-            key="rule-view", default=JSON,
-        )  # fmt: skip
+    drafting.draw_note(chunk, collection, it.user, resources, busy=busy)
 
 
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
@@ -226,7 +217,7 @@ def _buttons(it: Editing, *, busy: bool) -> None:
             args=("save", chunk.id, it.base, it.collection, it.guard),
             help="Saves the rule.",
         )
-        llm_draft.button(chunk, it.collection, it.user, it.resources, busy=busy)
+        drafting.draw_button(chunk, it.collection, it.user, it.resources, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),
@@ -253,16 +244,11 @@ def _buttons(it: Editing, *, busy: bool) -> None:
             st.button(
                 "Template",
                 key="rule-template",
-                on_click=_begin,
-                args=(chunk,),
+                on_click=saving.put,
+                # On the rule that the author sees, not on one that is saved meanwhile.
+                args=(template(chunk.name), chunk.id, chunk.rule),
                 help="Starts from the words of the title.",
             )
-
-
-def _error(text: str) -> RuleError | None:
-    """What is wrong with the text, if anything."""
-    rule = read_rule(text.strip())
-    return rule.error if isinstance(rule, InvalidRule) else None
 
 
 def _confirmation(it: Editing) -> None:
@@ -315,8 +301,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else changed in the meantime."""
-    by = f" (by {html.text(trouble.by)})" if trouble.by else ""
-    html.draw(f'<p class="rf-caption">Stored rule{by}; yours is still in the editor</p>')
+    html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.shown(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
         st.button(

@@ -19,11 +19,10 @@ from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import MAX_LABELLED, Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 
@@ -34,6 +33,7 @@ NO_LABELS = (
 )
 POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
 """What was gathered, by question."""
+RENEWED: ShelfSpec[tuple[object, LabelledQuestions]] = ShelfSpec(4)
 EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
@@ -44,13 +44,14 @@ def gathered(work: Desk) -> LabelledQuestions | None:
     if job is None or not job.done or job.failure:
         return None
     key = ("renewed", id(job), work.version)
-    held: tuple[object, LabelledQuestions] | None = work.resources.renewed.get(key)
+    shelf = work.resources.shelf(RENEWED)
+    held = shelf.get(key)
     if held is None:
         renewed = job.value().renew(work.chunks)
         if renewed.short:
             _job(work, known=renewed)
             return None
-        held = work.resources.renewed.put(key, (job, renewed))
+        held = shelf.put(key, (job, renewed))
     # A new label for a known question needs no new search.
     return replace(held[1], qrels={} if work.labels is None else work.labels.qrels)
 
@@ -66,7 +67,7 @@ def wait(work: Desk) -> None:
     the page ends only the waiting."""
     job = _job(work)
     if job is not None and not job.done:
-        progress.until_done(job, "rules-gathering", "Gathering the questions, once")
+        jobs.until_done(job, "rules-gathering", "Gathering the questions, once")
         st.rerun()
 
 

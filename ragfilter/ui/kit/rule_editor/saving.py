@@ -19,11 +19,10 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit.rule_editor import llm_draft
-from ragfilter.ui.look import html, prose
-from ragfilter.ui.session import questions, state, widget
-from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.visit import author
+from ragfilter.ui.look import html
+from ragfilter.ui.session import pools, state, widget
+from ragfilter.ui.session.resources import open_resources
+from ragfilter.ui.session.views import author
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]
@@ -39,13 +38,11 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An edit that failed. `stored` is the current rule, if that matters; `by` says who saved it
-    and when, if known."""
+    """An edit that failed. `stored` is the current rule, if there was a `conflict`."""
 
     message: str
     conflict: bool = False
     stored: str | None = None
-    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,7 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
     return edit if edit and edit.draft == state.drafts().get(chunk_id) else None
 
 
+@state.tell_errors()
 def act(
     act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
 ) -> None:
@@ -90,10 +88,10 @@ def act(
     text = widget.value_of(EDITOR)
     if text is None or text == state.session().rules.drawn:
         text = state.drafts().get(chunk_id, shown(expected) if text is None else text)
+    resources = open_resources()
+    store, journal = resources.bench.collection(collection), resources.bench.journal
+    version, who = store.version, author()
     try:
-        resources = open_resources()
-        store, journal = resources.bench.collection(collection), resources.bench.journal
-        version, who = store.version, author()
         after: str | None = text
         if act != "save":
             edit = journal.turnable(act, store.name, chunk_id)
@@ -105,7 +103,6 @@ def act(
                 state.bases()[chunk_id] = expected
             draft = state.drafts().get(chunk_id)
             _finish(chunk_id, HarmfulEdit(act, expected, draft, harm))
-            _toast(f"Not {DONE[act]} yet. {harm}")
             return
         outcome = f"{DONE[act].capitalize()}."
         if act == "save":
@@ -119,15 +116,12 @@ def act(
             outcome += _rebase(chunk_id, expected, after)
         _finish(chunk_id, outcome)
     except RagfilterError as error:
-        message = f"Not {DONE[act]}: {said(error)}"
-        trouble = Trouble(message)
-        if isinstance(error, ConflictError):
-            trouble = _conflict(message, chunk_id, collection, resources)
-        _finish(chunk_id, trouble)
-        _toast(message)
+        conflict = isinstance(error, ConflictError)
+        stored = store.rule(chunk_id) if conflict else None
+        _finish(chunk_id, Trouble(f"Not {DONE[act]}: {said(error)}", conflict, stored))
     else:
         try:
-            questions.follow_edit(collection, version, resources)
+            pools.follow_edit(collection, version, resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()
@@ -145,25 +139,14 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     return " The text in the editor is not saved."
 
 
-def _conflict(message: str, chunk_id: str, collection: str, resources: Resources) -> Trouble:
-    try:
-        stored = resources.bench.collection(collection).rule(chunk_id)
-        history = resources.bench.journal.history(collection, chunk_id, limit=1)
-    except RagfilterError as second:
-        return Trouble(f"{message} {second}")
-    # A rule stored in another way, for example by `index`, is not in the journal.
-    by = next((f"{e.who}, {e.at:%Y-%m-%d %H:%M} UTC" for e in history if e.after == stored), "")
-    return Trouble(message, conflict=True, stored=stored, by=by)
-
-
-def _toast(message: str) -> None:
-    """Show a toast, because a message below the editor may be outside the window."""
-    st.toast(prose.message(message), icon=":material/warning:")
-
-
 def _forget() -> None:
     """Clear the outcome of the last action, because another one begins."""
     state.session().rules.last = ("", None)
+
+
+def fail(chunk_id: str, message: str) -> None:
+    """Show below the editor of a chunk why something was not done, until the next action."""
+    _finish(chunk_id, Trouble(message))
 
 
 def _finish(chunk_id: str, outcome: Trouble | HarmfulEdit | Unfinished | str) -> None:
@@ -225,7 +208,6 @@ def put(text: str, chunk_id: str, rule: str | None) -> None:
 def discard(chunk_id: str) -> None:
     """Start again from the stored rule."""
     _forget()
-    llm_draft.forget(chunk_id)
     _drop(chunk_id)
 
 
@@ -246,31 +228,28 @@ def shown(rule: str | None) -> str:
     return "" if read is None else read.pretty
 
 
-def keep_in_browser(chunk: Chunk, text: str) -> None:
-    """Store the drafts of this session in the browser, including `text` in the editor of `chunk`,
-    and say if the text comes from an earlier session."""
-    drafts = _drafts()
-    here = (state.session().collection or "", chunk.id)
-    started_from = base(chunk.id, chunk.rule)
-    if text != shown(chunk.rule):
-        drafts[here] = (text, started_from)
-    _send(drafts)
-    state.session().rules.kept = True
-    if here in state.session().rules.restored and chunk.id in state.drafts():
-        since = " The stored rule was changed since." if started_from != chunk.rule else ""
+def tell_restored(chunk: Chunk) -> None:
+    """Say if the unsaved text of a chunk comes from an earlier session."""
+    if (state.session().collection, chunk.id) not in state.session().rules.restored:
+        return
+    if chunk.id in state.drafts():
+        changed = base(chunk.id, chunk.rule) != chunk.rule
+        since = " The stored rule was changed since." if changed else ""
         html.draw(
             '<p class="rf-caption" role="status">Typed before this page was reopened, and not '
             f"saved.{since}</p>"
         )
 
 
-def keep_all_in_browser() -> None:
-    """Do the same on a page without an editor, whose table marks the drafts of an earlier
-    session."""
-    rules = state.session().rules
-    if not rules.kept:
-        _send(_drafts())
-    rules.kept = False
+def keep_in_browser() -> None:
+    """Store the drafts of this session in the browser, with what is being typed, and restore those
+    of an earlier session. Called where the editor can be drawn."""
+    drafts, (chunk_id, outcome) = _drafts(), state.session().rules.last
+    if isinstance(outcome, Unfinished):
+        drafts[state.session().collection, chunk_id] = (outcome.text, outcome.base)
+    data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
+    here = [state.session().rules.browser, data]
+    html.mount("kit/rule_editor/drafts.js", key=KEPT, data=here, on_found_change=_restore)
 
 
 def _drafts() -> Drafts:
@@ -281,12 +260,6 @@ def _drafts() -> Drafts:
         for collection, drafts in state.session().drafts.items()
         for chunk_id, text in drafts.items()
     }
-
-
-def _send(drafts: Drafts) -> None:
-    data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
-    here = [state.session().rules.browser, data]
-    html.mount("kit/rule_editor/drafts.js", key=KEPT, data=here, on_found_change=_restore)
 
 
 def _restore() -> None:

@@ -4,7 +4,6 @@ the plots of a run, as plain data for Plotly."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,6 @@ from ragfilter.evaluate.frame import Row, interval_of
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.evaluate.wording import between_ends
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.theme import LEGEND, Ink
 
@@ -187,23 +185,6 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
     }  # fmt: skip
     drawn["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": drawn}
-
-
-def gains(changes: Sequence[Row], *, dark: bool) -> dict[str, Any]:
-    """The gain or loss of every question, greatest gain first."""
-    ink = Ink.of(dark)
-    ordered = sorted(changes, key=lambda each: -each["gain"])
-    dropped = theme.LAYERS["query_must"].colour(dark=dark)
-    data = [{
-        "type": "bar", "x": list(range(1, len(ordered) + 1)), "y": [e["gain"] for e in ordered],
-        "marker": {"color": [ink.kept if e["gain"] > 0 else dropped for e in ordered]},
-        "customdata": [escape(short_title(each["query"], 70), quote=False) for each in ordered],
-        "hovertemplate": "%{customdata}<br>%{y:+.3f}<extra></extra>",
-    }]  # fmt: skip
-    drawn = layout(ink, "questions, the greatest gain first", "ΔF1")
-    # There is no half a question.
-    drawn["xaxis"] |= {"tick0": 1, "dtick": max(len(ordered) // 8, 1)}
-    return {"data": data, "layout": drawn | {"height": 220}}
 
 
 def _marked(

@@ -16,16 +16,17 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
-from ragfilter.ui.kit import progress
 from ragfilter.ui.look import html
-from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import Visit, author
+from ragfilter.ui.session import jobs, state, widget
+from ragfilter.ui.session.resources import Resources, ShelfSpec
+from ragfilter.ui.session.views import Visit, author
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.runs import MeasuredRun
 
 LLM = "with-llm"
+LABELS: ShelfSpec[Labels | None] = ShelfSpec(4)
+MEASURED: ShelfSpec[MeasuredRun] = ShelfSpec(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +141,22 @@ def explain(asked: ChosenSet) -> None:
         html.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
 
 
-def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
-    """The questions of a collection with labels that the user may see, a demo's own included, in
-    order. Cheap. Raises StoreError."""
-    book, opened, user = (
-        resources.bench.labels,
-        resources.bench.collection(collection),
-        state.user(),
-    )
+def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
+    """The labels of the chunks that the user may see, from the workspace and the demo; None if
+    there are none. Cached. Raises StoreError."""
+    book, opened = resources.bench.labels, resources.bench.collection(collection)
     key = (collection, opened.version, book.questions_version(collection), user)
 
-    def every() -> Labels | None:
+    def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)
 
-    labels = resources.labels.of(key, every)
+    return resources.shelf(LABELS).of(key, read)
+
+
+def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
+    """The questions of a collection with labels that the user may see, in order. Cheap. Raises
+    StoreError."""
+    labels = every_label(resources, collection, state.user())
     return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()
 
 
@@ -205,7 +208,7 @@ def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.jobs.find(_key(run))
-    progress.result(job, "measuring", "Measuring", stop=STOP)
+    jobs.result(job, "measuring", "Measuring", stop=STOP)
     return job is None or not job.failure
 
 
@@ -215,7 +218,7 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
 
     saved = resources.bench.runs
     run = saved.get(run_id)
-    return resources.measured.of((run.id, run.done), lambda: runs.load(run, saved))
+    return resources.shelf(MEASURED).of((run.id, run.done), lambda: runs.load(run, saved))
 
 
 def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:

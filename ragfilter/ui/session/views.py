@@ -19,7 +19,6 @@ from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit import problems
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import AskedQuestion
@@ -61,7 +60,7 @@ def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, 
     infos = held[1]
     if session.collection not in infos:
         if session.collection:
-            session.ignored.append(f"There is no collection {session.collection!r}.")
+            state.notice(f"There is no collection {session.collection!r}.")
         session.collection = "demo" if "demo" in infos else next(iter(infos), "")
     return infos
 
@@ -152,18 +151,12 @@ class View:
 
 
 def begin(*, anew: bool = False) -> Visit:
-    """Open the workspace; with `anew`, list its collections again. If that fails, show the error
-    and stop the run."""
-    try:
-        with st.spinner("Opening the workspace …"):
-            # First, because the link may name a judge prompt of the workspace.
-            resources = open_resources()
-            link.open_session()
-            known = known_collections(resources, anew=anew)
-        return Visit(state.settings(), known, resources)
-    except RagfilterError as error:
-        problems.show(error)
-        st.stop()
+    """Open the workspace; with `anew`, list its collections again. Raises RagfilterError."""
+    with st.spinner("Opening the workspace …"):
+        # First, because the link may name a judge prompt of the workspace.
+        resources = open_resources()
+        link.open_session()
+        return Visit(state.settings(), known_collections(resources, anew=anew), resources)
 
 
 def view(
@@ -174,22 +167,20 @@ def view(
 
     Also updates the link to this view; `more` are parameters that the page adds.
     """
+    session, found = state.session(), None
     if not visit.ready:
         return None, None
-    if not state.session().pending and state.session().asked is None:
-        link.share(more=more)
-        return None, None
-    # Imported with the first question.
-    from ragfilter.ui.session import questions
+    if session.pending or session.asked is not None:
+        # Imported with the first question.
+        from ragfilter.ui.session import pools
 
-    try:
-        pool = questions.pool(visit.settings, visit.resources)
-        asked = state.session().asked
-        if pool is None or asked is None:
-            link.share(more=more)
-            return None, None
-        result = state.session().replays.of(pool, visit.settings, state.user())
-    except RagfilterError as error:
-        return None, error
-    link.share(unscored=any(need.kind == "rerank" for need in result.needs), more=more)
-    return View(asked, result, bool(state.session().operator), visit.resources), None
+        try:
+            pool = pools.pool(visit.settings, visit.resources)
+            if pool is not None and session.asked is not None:
+                result = session.replays.of(pool, visit.settings, state.user())
+                found = View(session.asked, result, session.operator, visit.resources)
+        except RagfilterError as error:
+            return None, error
+    unscored = found is not None and any(need.kind == "rerank" for need in found.result.needs)
+    link.share(unscored=unscored, more=more)
+    return found, None

@@ -1,14 +1,17 @@
-"""The answer from the kept chunks next to the one from the unfiltered first k, and the votes on
-which is better: stored with the labels, one per person and pair.
+"""The answer from the kept chunks beside the one from a plain search, and the votes on which is
+better: stored with the labels, one per person and pair.
 
-What rests on chunks that the other context lacks is marked.
+An extractive answer is made as soon as a page shows it. An LLM is only asked by a button; if it
+fails, the extractive answer is shown below the error. What rests on chunks that the other context
+lacks is marked.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,9 +20,22 @@ from time import monotonic
 
 import streamlit as st
 
-from ragfilter.answer.context import Context
+from ragfilter.answer import extractive
+from ragfilter.answer.context import Context, pack, sent
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer, cited
+from ragfilter.answer.stream import (
+    DOUBT,
+    EXTRACTIVE,
+    UNFINISHED,
+    VERSION,
+    Answer,
+    AnswerStream,
+    cited,
+)
+from ragfilter.engine.replay import unfiltered
+from ragfilter.errors import ModelError
+from ragfilter.model import PoolResult
+from ragfilter.protocols import Embedder, Progress
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
@@ -27,10 +43,149 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html, prose
-from ragfilter.ui.session import answers, state
-from ragfilter.ui.session.answers import AnswerSide
-from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.visit import View, author
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job, Stoppable
+from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.session.views import View, author
+
+TICK_S = 0.1
+MAX_ADDED = 2
+"""Maximum number of quotes of what only one context has."""
+ADDED: ShelfSpec[tuple[Quote, ...]] = ShelfSpec(128)
+"""What one side adds to another, by both."""
+DEMONSTRATION = "smollm2-135m"
+"""The model that `make local-llm` serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSide:
+    """One column of the comparison: its name and the context of its prompt."""
+
+    name: str
+    context: Context
+
+    @property
+    def label(self) -> str:
+        """What the page calls it."""
+        return "plain search" if self.name == "unfiltered" else self.name
+
+
+def answer_sides(result: PoolResult) -> tuple[AnswerSide, AnswerSide]:
+    """The filtered context, and the context of a plain search's first k chunks."""
+    plain = unfiltered(result.pool, result.settings, result.user)
+    return (
+        AnswerSide("filtered", pack(result.kept, result.settings)),
+        AnswerSide("unfiltered", pack(plain, result.settings)),
+    )
+
+
+def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
+    """The answer for this context, if it is cached or can be made without calling a model."""
+    key, chat = _key(query, side, resources), resources.bench.chat
+    answer = resources.answers.get(key)
+    if answer is None and chat is not None:
+        answer = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
+    if answer is None and (chat is None or not side.context.chunks):
+        extracted = _extract(query, side.context, resources, only_known=True)
+        answer = None if extracted.error else extracted
+    return answer and resources.answers.put(key, answer)
+
+
+def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
+    """Yield the text so far, again and again, even while nothing arrives. It is cached as it
+    arrives: when the user stops, the next run may begin before this one has ended."""
+    chat, call, stop = resources.bench.chat, object(), threading.Event()
+    stream = AnswerStream(
+        query,
+        side.context,
+        None if chat is None else Stoppable(chat, stop),
+        resources.embedder(),
+        timeout_s=resources.deployment.answer_timeout_s,
+        prices=resources.prices,
+    )
+    key = _key(query, side, resources)
+    job = resources.jobs.start(None, call, lambda _: stream.read())
+    try:
+        while not job.wait(TICK_S):
+            # Read whole, since what came may turn out to be a thought.
+            yield resources.answers.put(key, stream.answer).text
+    finally:
+        answer = resources.answers.put(key, stream.answer)
+        stop.set()
+        resources.jobs.stop(call)
+        resources.bench.answers.put(answer)
+    if answer.error and not answer.extractive:
+        _extracted(query, side, resources, EXTRACTIVE)
+
+
+def added(
+    query: str, side: AnswerSide, other: AnswerSide, resources: Resources
+) -> tuple[Quote, ...]:
+    """What the side's context adds to the other's, if that is known without calling a model."""
+    if resources.bench.chat is not None:
+        return ()
+    key = _key(query, side, resources), _key(query, other, resources)
+    embedder = resources.embedder(only_known=True)
+    try:
+        return resources.shelf(ADDED).of(
+            key, lambda: quotes_beyond(query, side.context, other.context, embedder)
+        )
+    except ModelError:
+        return ()
+
+
+def quotes_beyond(
+    query: str, context: Context, other: Context, embedder: Embedder
+) -> tuple[Quote, ...]:
+    """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`.
+
+    Raises ModelError.
+    """
+    theirs = {hit.id for hit in other.chunks}
+    own = [(n, hit) for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs]
+    quotes = extractive.extract(query, [hit for _, hit in own], embedder)[:MAX_ADDED]
+    return tuple(Quote(own[q.number - 1][0], q.text, q.score, q.is_row) for q in quotes)
+
+
+def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:
+    """Make one extractive answer: once for all runs that wait for the same, and only while one
+    does. Never raises: a failure is shown in place of the answer."""
+    key = _key(query, side, resources, model)
+
+    def work(job: Job[None]) -> None:
+        answer = _extract(query, side.context, resources, progress=job.step)
+        if not job.stop.is_set():
+            resources.answers.put(key, answer)
+
+    with resources.jobs.joined(key, work) as job:
+        job.attend()
+
+
+def _extract(
+    query: str,
+    context: Context,
+    resources: Resources,
+    *,
+    only_known: bool = False,
+    progress: Progress | None = None,
+) -> Answer:
+    embedder = resources.embedder(only_known=only_known, progress=progress)
+    timeout = resources.deployment.answer_timeout_s
+    return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
+
+
+def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") -> Hashable:
+    chat, context = resources.bench.chat, side.context
+    model = model or (chat.name if chat else EXTRACTIVE)
+    contents = tuple((hit.id, hash(sent(hit))) for hit in context.chunks)
+    return query, model, VERSION, contents, context.shortened
+
+
+def model_label(model: str) -> str:
+    """The model's name and, if it is the one that `make local-llm` serves, a warning."""
+    tiny = DEMONSTRATION in model.casefold()
+    return f"{model}, a tiny demonstration model, often wrong" if tiny else model
+
 
 _QUOTED = re.compile(r"\[(\d+)\]$")
 _BLOCKS = re.compile(r"\n\s*\n")
@@ -96,15 +251,11 @@ def _split(text: str) -> list[str]:
     return [text] if whole else [block for block in _BLOCKS.split(text) if block.strip()]
 
 
-def _sentences(block: str) -> Iterator[str]:
+def _sentences(block: str) -> list[str]:
     """The sentences of a plain paragraph; a list, table or heading stays whole."""
-    start = 0
-    if not _FORMATTED.search(block):
-        for match in _END.finditer(block):
-            yield block[start : match.end()].strip()
-            start = match.end()
-    if rest := block[start:].strip():
-        yield rest
+    if _FORMATTED.search(block):
+        return [block.strip()]
+    return [part.strip() for part in _END.sub("\\g<0>\0", block.strip()).split("\0")]
 
 
 TITLE_WIDTH = 31
@@ -125,7 +276,7 @@ Show = Callable[[AnswerSide, AnswerSide, Answer], object]
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
-    sides = answers.sides(view.mine)
+    sides = answer_sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
 
     def show(side: AnswerSide, other: AnswerSide, answer: Answer) -> None:
@@ -159,7 +310,7 @@ def draw_both(view: View) -> None:
         words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
         html.draw(f'<h3 class="rf-side rf-{side.name}">{words}</h3>')
 
-    both(view, answers.sides(view.mine), brief_title, partial(draw_words, view), "")
+    both(view, answer_sides(view.mine), brief_title, partial(draw_words, view), "")
 
 
 def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> Answered:
@@ -181,10 +332,13 @@ def both(
     missing. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
+    known = [known_answer(query, side, resources) for side in sides]
     if chat is None:
         with st.spinner("Reading the chunks …"):
-            answers.extract(query, sides, resources)
-    known = [answers.known(query, side, resources) for side in sides]
+            for side, answer in zip(sides, known, strict=True):
+                if answer is None or answer.error:
+                    _extracted(query, side, resources)
+        known = [known_answer(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):
         # The text above already says that there are no chunks.
@@ -197,16 +351,11 @@ def both(
     missing = any(answer is None or bool(answer.error) for answer in known)
     _head(chat.name if chat else "", quoting, savings, missing=missing, asking=bool(asking))
     columns = st.columns(2, gap="medium")
-    waited: Answer | None = None
     for side, other, answer, column in zip(sides, sides[::-1], known, columns, strict=True):
         with column:
             title(side)
             if asking and (asking == "all" or answer is None or answer.error):
-                if waited is not None:
-                    answers.skip(query, side, waited, resources)
-                    continue
-                streamed = _stream(query, side, resources)
-                waited = streamed if streamed is not None and streamed.failed == "timeout" else None
+                _stream(query, side, resources)
             elif answer is not None:
                 show(side, other, answer)
             else:
@@ -222,7 +371,7 @@ def both(
 
 def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) -> None:
     """Draw who answers, how much cheaper the first side is, and the button."""
-    label = html.text(f"answers by {answers.model_label(model)}{saved}") if model else quoting
+    label = html.text(f"answers by {model_label(model)}{saved}") if model else quoting
     if not label:
         return
     with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
@@ -251,12 +400,12 @@ def title(side: AnswerSide, note: str = "") -> None:
     )
 
 
-def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
+def _stream(query: str, side: AnswerSide, resources: Resources) -> None:
     """Draw the answer as it arrives; until the first piece, show how long it has taken."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
     place, began = st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
-    with closing(answers.make(query, side, resources)) as texts:
+    with closing(make(query, side, resources)) as texts:
         for text in texts:
             if text:
                 place.markdown(prose.written(text[:SHOWN_CHARS]))
@@ -265,21 +414,22 @@ def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None
                     f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
                     f"{monotonic() - began:.0f} of at most {limit:g} s</p>"
                 )
-    return answers.known(query, side, resources)
 
 
 def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -> tuple[int, ...]:
     """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
     of the cited chunks."""
     query, resources = view.asked.query, view.resources
-    lacking = answer.failed and answers.EARLIER not in answer.error
-    quoted = answers.instead(query, side, resources) if lacking else None
+    quoted = None
+    if answer.failed:
+        # What replaces it.
+        quoted = resources.answers.get(_key(query, side, resources, EXTRACTIVE))
     adds: tuple[int, ...] = ()
     with st.container(key=f"answer-{side.name}", gap="small"):
         _doubt(answer)
         if answer.text:
             shown = replace(answer, text=answer.text[:SHOWN_CHARS])
-            quotes = answers.added(query, side, other, resources)
+            quotes = added(query, side, other, resources)
             new = tuple(quote for quote in quotes if quote.text not in answer.text)
             adds = tuple(quote.number for quote in new)
             draw_pieces(shown, side, other, added=new)
@@ -289,7 +439,7 @@ def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) 
             html.aside("Stopped before the end.")
         elif answer.error:
             html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
-        if quoted is not None:
+        if quoted is not None and not quoted.error:
             html.aside(INSTEAD)
             _doubt(quoted)
             draw_pieces(quoted, side, other, name="instead")

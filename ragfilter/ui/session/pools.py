@@ -84,11 +84,8 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
                 resources.bench.labels.remember(asked.collection, asked.query)
             except RagfilterError as error:
                 log.warning("the question is not kept: %s", error)
-        earlier = session.asked
-        if earlier is None or (earlier.query, earlier.collection) != (
-            asked.query,
-            asked.collection,
-        ):
+        known = session.asked
+        if known is None or (known.query, known.collection) != (asked.query, asked.collection):
             session.chunk = None
             if session.panel == "Chunk":
                 session.panel = "Answer"
@@ -196,13 +193,8 @@ def _stop() -> None:
 
 def reach_of(settings: Settings, user: User) -> PoolReach:
     """How far a question asked now would reach."""
-    return PoolReach(
-        pool_size=settings.retrieval.pool_size,
-        wanted=wanted_hits(settings),
-        user=user,
-        source_pattern=settings.retrieval.source_pattern,
-        lexical=settings.retrieval.lexical,
-    )
+    how = settings.retrieval
+    return PoolReach(how.pool_size, wanted_hits(settings), user, how.source_pattern, how.lexical)
 
 
 def ask_now(

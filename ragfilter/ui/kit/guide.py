@@ -1,15 +1,123 @@
-"""Help on the page: a tour of three tasks and the glossary, in a drawer on the right. Neither
-opens by itself."""
+"""What guides a visitor: the line on every page that says how far one is, Ask → Label → Measure →
+Tune → Guard, and leads to the next step; and help, a tour of three tasks and the glossary, in a
+drawer on the right that never opens by itself. Nobody has to follow them.
+"""
 
 from __future__ import annotations
 
-import streamlit as st
+from typing import NamedTuple
 
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.errors import RagfilterError
+from ragfilter.evaluate.crossval import FEW_QUERIES
+from ragfilter.layers.origin import origin
 from ragfilter.ui.kit.question_box import examples
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.views import View, Visit
+
+NEEDS_LABELS = "Locked until a question has labels."
+INCLUDED = "These came with the collection. Label more on Evaluate."
+NEEDS_RUN = "Locked until something was measured."
+MEASURED, GUARDED = "measured", "guarded"
+"""The collections for which a run was found, so that none is looked for again, and the one of which
+a baseline was taken last."""
+
+
+class PathStep(NamedTuple):
+    """A step, its page, whether it is done, and what opens it if it is locked."""
+
+    name: str
+    page: str
+    done: bool = False
+    locked: str = ""
+
+    @property
+    def signed(self) -> str:
+        """Its name, with a sign if it is done."""
+        return f"✓ {self.name}" if self.done and "included" not in self.name else self.name
+
+
+def steps(
+    *, asked: bool, labelled: int, included: bool, measured: bool, tuned: bool, guarded: bool
+) -> list[PathStep]:
+    """The path, with this many `labelled` questions, all `included` in the collection if nobody
+    here labelled any."""
+    few = labelled < FEW_QUERIES
+    label = PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few)
+    return [
+        PathStep("Ask", "inspect", asked),
+        label if few or not included else PathStep("Labels included", "evaluate", True, INCLUDED),
+        PathStep("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
+        PathStep("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
+        PathStep("Guard", "evaluate", guarded, "" if measured else NEEDS_RUN),
+    ]
+
+
+def reserve() -> DeltaGenerator:
+    """The place of the line. It is filled after what the user waits for."""
+    return st.container(key="path", horizontal=True, vertical_alignment="center", gap=None)
+
+
+def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
+    """Draw the line in `place`: every step that is open leads to its page, if that is not this
+    `page`."""
+    if not visit.ready:
+        return
+    try:
+        path = _steps(visit)
+    except RagfilterError:
+        # The page itself says what is wrong.
+        return
+    following = next((n for n, step in enumerate(path) if not step.done), len(path))
+    here = at_step(path, following, page)
+    pressed = None
+    with place:
+        for n, step in enumerate(path):
+            if step.locked or n == here:
+                current = ' aria-current="step"' if n == here else ""
+                words = f"Now: {step.name}" if n == here == following else step.signed
+                html.draw(
+                    f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>',
+                    width="content",
+                )
+            elif st.button(
+                f"Next: {step.name}" if n == following else step.signed,
+                key="path-next" if n == following else f"path-{step.name.split(':')[0]}",
+                type="tertiary",
+            ):
+                pressed = step
+    if pressed is not None:
+        state.session().labelling = pressed.name.startswith("Label")
+        st.switch_page(f"pages/{pressed.page}.py")
+
+
+def at_step(path: list[PathStep], following: int, page: str) -> int | None:
+    """The step that is done on this page, if there is one: the `following` one, if it is. Labels
+    are given in a window of their own."""
+    mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
+    return following if following in mine else next(iter(mine), None)
+
+
+def _steps(visit: Visit) -> list[PathStep]:
+    name = state.session().collection
+    known = st.session_state.setdefault(MEASURED, set())
+    if name not in known and measuring.saved_runs(visit):
+        known.add(name)
+    labelled = len(measuring.labelled_questions(visit.resources, name))
+    return steps(
+        asked=state.session().asked is not None or bool(labelled),
+        labelled=labelled,
+        included=not visit.resources.bench.labels.holds(name),
+        measured=name in known,
+        tuned=origin(visit.settings) is not None,
+        guarded=st.session_state.get(GUARDED) == name,
+    )
+
 
 TERMS = {
     "background": "The distance of chunks that have nothing to do with the question: the mean of "
