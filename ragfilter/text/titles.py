@@ -67,7 +67,7 @@ def _rarest(title: str, held: Mapping[str, int], n: int, width: int) -> str:
     and as many others as fit. `held` says how many have a word."""
     words = title.split()
     rare = [at for at, word in enumerate(words) if held[_key(word)] < n]
-    rare.sort(key=lambda at: (held[_key(words[at])], not _content(words[at]), at))
+    rare.sort(key=lambda at: (held[_key(words[at])], not _tells(words[at]), at))
     chosen: list[int] = []
     for at in rare[:MOST_RARE]:
         if len(_joined(words, [*chosen, at])) <= width:
@@ -87,9 +87,11 @@ def _key(word: str) -> str:
     return word.strip(",;:.!?()[]\"'").casefold()
 
 
-def _content(word: str) -> bool:
+def _tells(word: str) -> bool:
+    """Names and numbers do, and a heading such as ``I.A.`` tells readers nothing."""
     key = _key(word)
-    return len(key) > 3 and key.isalpha() and key not in FUNCTION_WORDS
+    is_name = len(key) > 3 and key.isalpha() and key not in FUNCTION_WORDS
+    return is_name or any(char.isdigit() for char in key)
 
 
 def _joined(words: Sequence[str], chosen: Iterable[int]) -> str:
