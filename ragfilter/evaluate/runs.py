@@ -260,11 +260,9 @@ def compare(
         frame.frame((each for each in run.records if each.variant == name), by="query")
         for run, name in zip((a, b), names, strict=True)
     )
-    since = (changed_since(each.run.plan, bench) for each in (a, b))
-    return ComparedRuns(
-        (a.run, b.run), settings or (a.settings, b.settings), frame.side_by_side(*sides),
-        (next(since), next(since)),
-    )  # fmt: skip
+    since = changed_since(a.run.plan, bench), changed_since(b.run.plan, bench)
+    own = settings or (a.settings, b.settings)
+    return ComparedRuns((a.run, b.run), own, frame.side_by_side(*sides), since)
 
 
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:

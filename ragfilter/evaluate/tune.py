@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise, product
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -343,16 +343,15 @@ def tune(
         of = interval(target.better(one[target.figure], other[target.figure]))
         return Gain(of, {name: interval(one[name] - other[name]) for name in CHOSEN_BY})
 
-    ends = list(accumulate(map(len, tried_by_strategy.values()), initial=1))
-    groups = {
-        name: {figure: table[:, first:last] for figure, table in swept.items()}
-        for name, (first, last) in zip(tried_by_strategy, pairwise(ends), strict=True)
-    }
-    alone = {name: tuned(tables) for name, tables in groups.items()}
-    chosen = {
-        name: recorded(tried_by_strategy[name][target.choose(tables)], pools.values(), provenance)
-        for name, tables in groups.items()
-    }
+    groups, alone, first = dict[str, Tables](), dict[str, Tables](), 1
+    chosen: dict[str, Settings] = {}
+    for name, group in tried_by_strategy.items():
+        last = first + len(group)
+        groups[name] = {figure: table[:, first:last] for figure, table in swept.items()}
+        alone[name] = tuned(groups[name])
+        best = group[target.choose(groups[name])]
+        chosen[name] = recorded(best, pools.values(), provenance)
+        first = last
     lessons: Lessons | None = None
     over: dict[str, Gain] = {}
     why_not = ""
@@ -452,9 +451,7 @@ def recorded(
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
-    settings = lessons.whole.settings
-    calibration = settings.cutoff.calibration
-    assert calibration is not None
+    settings, calibration = lessons.whole.settings, lessons.whole.calibration
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
