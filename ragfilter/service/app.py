@@ -10,10 +10,21 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Annotated, Any, ParamSpec, TypeVar
 
+from fastapi import Body, FastAPI, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.security import HTTPBearer
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ragfilter import __version__
-from ragfilter.errors import InputError, RagfilterError, complaint, extra
+from ragfilter.errors import InputError, RagfilterError, complaint
 from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
@@ -39,19 +50,6 @@ from ragfilter.service.gate import (
 )
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-
-with extra("serve"):
-    from fastapi import Body, FastAPI, Security
-    from fastapi.exceptions import RequestValidationError
-    from fastapi.openapi.docs import get_swagger_ui_html
-    from fastapi.security import HTTPBearer
-    from mcp.server.transport_security import TransportSecuritySettings
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse, JSONResponse, Response
-    from starlette.routing import Route
-    from starlette.staticfiles import StaticFiles
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 P = ParamSpec("P")
 R = TypeVar("R")

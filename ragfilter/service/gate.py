@@ -24,6 +24,10 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragfilter.basics.files import TomlTable, check_table, read_toml
 from ragfilter.errors import (
@@ -32,16 +36,9 @@ from ragfilter.errors import (
     DependencyError,
     InputError,
     RagfilterError,
-    extra,
 )
 from ragfilter.model import MAX_LEVEL, PUBLIC, User
 from ragfilter.text.normalise import whole
-
-with extra("serve"):
-    from starlette.datastructures import Headers
-    from starlette.exceptions import HTTPException
-    from starlette.responses import JSONResponse
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
