@@ -154,26 +154,17 @@ def _waited(queue: Queue, order: Order, deployment: Deployment, progress: _Progr
         # The app may have another working directory.
         source = str(Path(source).expanduser().resolve())
     job = queue.put(replace(order, source=source, embedder=deployment.embedding_model))
-    ahead = [
-        each.order.collection for each in queue.jobs() if each.standing.open and each.id < job.id
-    ]
-    waits = f", after {', '.join(ahead)}" if ahead else ""
-    output.tell(f"The app has the workspace open. It indexes for this command{waits}.")
+    output.tell("The app has the workspace open. It indexes for this command.")
     try:
-        while job.standing.open:
-            if not queue.attended:
-                raise StoreError(
-                    "The app that was indexing has exited.",
-                    remedy="Run the same command again to continue from there.",
-                )
+        while job.standing.open and queue.attended:
             time.sleep(LOOK_S)
             job = queue.job(job.id) or job
             at = job.standing
             if at.phase:
                 progress.show(at.phase, at.done, at.total)
-        if job.standing.state == "stopped":
-            raise InputError(
-                "The indexing was stopped in the app.",
+        if job.standing.open or job.standing.state == "stopped":
+            raise StoreError(
+                "The app has stopped indexing.",
                 remedy="Run the same command again to continue from there.",
             )
         return job.standing.result()
@@ -204,8 +195,7 @@ def text(done: Done) -> str:
     }
     listed = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
     left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
-    warnings = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
     return (
         f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}"
-        f"{warnings}, {report.seconds:.1f} s\n"
+        f", {report.seconds:.1f} s\n"
     ) + (f"{report.collection}: {done.labels}\n" if done.labels else "")

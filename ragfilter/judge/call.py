@@ -196,13 +196,10 @@ def ask(
         return Judgement(
             (), left_out=ready.left_out, error=no_room(settings), prompt_version=ready.version
         )
-    if remembered is None:
-        return _call(ready, chat, settings)
-    known = look_up(ready, chat, remembered)
-    if known is not None:
-        return known
-    judgement = _call(ready, chat, settings)
-    remembered.put(judgement)
+    known = None if remembered is None else look_up(ready, chat, remembered)
+    judgement = known or _call(ready, chat, settings)
+    if remembered is not None and known is None:
+        remembered.put(judgement)
     return judgement
 
 
