@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import closing
 from dataclasses import asdict
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,11 +17,10 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, columns_of, in_words, refuse, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
-from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
 
 if TYPE_CHECKING:
-    from ragfilter.indexing.order import Done, Order, Watch
+    from ragfilter.indexing.order import Done, Order
     from ragfilter.indexing.queue import Queue
     from ragfilter.settings.deployment import Deployment
 
@@ -103,7 +102,7 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
             from ragfilter.indexing.order import carry_out
             from ragfilter.indexing.sentences import Sentences, prepare
 
-            report = carry_out(order, bench, progress.watch())
+            report = carry_out(order, bench, progress.show)
             for embedded in prepare(bench, Sentences(bench.workspace)):
                 progress.show("sentences embedded", *embedded)
             return report
@@ -125,18 +124,6 @@ class _Progress:
         of = f" of {total:,}" if total else ""
         self.reached = f"{done:,}{of} {what}. Run the same command again to continue."
         self._bar(what)(done, total)
-
-    def watch(self) -> Watch:
-        """Shows what is done in this process."""
-        from ragfilter.indexing.order import PHASES, Watch
-
-        show = self.show
-
-        class Shown(Watch):
-            def progress(self, phase: str) -> Progress:
-                return partial(show, PHASES[phase])
-
-        return Shown()
 
 
 def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done | None:

@@ -59,9 +59,15 @@ class PromptVariant(TomlTable):
     name: str
     version: str = Field(pattern=r"^[\w.]+$")
     about: str
-    instructions: Annotated[str, AfterValidator(_name_actions)]
+    instructions: str
     fields: tuple[Line, ...] = Field(default=FIELDS, strict=False)
     most_tokens: int | None = Field(default=None, ge=MIN_TOKENS)
+
+
+class _File(PromptVariant):
+    """A variant of which the judge can be told all actions."""
+
+    instructions: Annotated[str, AfterValidator(_name_actions)]
 
 
 def use_folder(folder: Path | None) -> None:
@@ -129,4 +135,4 @@ def read(path: Path) -> PromptVariant:
     """Read the variant in one file. Raises InputError naming the file and its error."""
     tree = read_toml(path)
     remedy = "Use default.toml, which comes with ragfilter, as an example."
-    return check_table(tree | {"name": path.stem}, PromptVariant, str(path), remedy=remedy)
+    return check_table(tree | {"name": path.stem}, _File, str(path), remedy=remedy)
