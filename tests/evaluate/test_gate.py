@@ -133,7 +133,7 @@ def test_changed_chunking_is_told_from_a_worse_filter() -> None:
     assert decide(rows(*(1.0,) * 8), baseline=baseline, now=other, mapped=0.98).verdict == ""
     # Labels that were mapped once, for an earlier baseline, excuse nothing later.
     worse = decide(rows(*(0.4,) * 8), baseline=baseline, now=other, mapped=0.98)
-    assert worse.verdict == "The filter got worse."
+    assert worse.verdict.startswith("The filter got worse")
 
 
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
