@@ -85,7 +85,7 @@ def _opened(view: View) -> Hit | None:
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that say how relevant the chunk is, and the labels it already has."""
     asked, grade_now = view.asked, view.grades.get(chunk_id)
-    with st.container(key="marks", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("marks"):
         for grade, word in MARKS.items():
             st.button(
                 word,
@@ -143,7 +143,7 @@ def _text(view: View, chunk: Chunk) -> None:
 def _part(view: View, chunk_id: str) -> str:
     """Which part of the chunk is shown; the choice stays when another chunk is opened."""
     shown = state.session().part
-    with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("part-bar"):
         st.segmented_control(
             "Part",
             PARTS,
@@ -215,12 +215,7 @@ def _head(result: PoolResult, hit: Hit) -> None:
         f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
     ]
     steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
-    listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
-    html.draw(
-        f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
-        f'<p class="rf-facts">{listed}</p>'
-        f'<ul class="rf-path">{steps}</ul></div>'
-    )
+    html.chunk_head(chunk.name, facts, f'<ul class="rf-path">{steps}</ul>')
 
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:
@@ -292,7 +287,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
             words.append(f"{numbers.chunks(len(ids))} {verb}: {named}{more}.")
     text = " ".join(words) or "Nothing else would change."
-    html.draw(f'<p class="rf-aside">{html.text(text)}</p>')
+    html.aside(text)
 
 
 @problems.shown()

@@ -121,7 +121,7 @@ def finish(view: View, places: Places) -> None:
 
 
 def _bar() -> DeltaGenerator:
-    return st.container(key="open-bar", horizontal=True, vertical_alignment="center", gap="small")
+    return html.row("open-bar")
 
 
 def _open_more(view: View) -> None:
@@ -183,7 +183,7 @@ def _draw_needs(view: View) -> None:
     costs = None if state.session().panel == "Judge" else judge_panel.costs_of(result, resources)
     if rerank is None and costs is None and not wider:
         return
-    with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("needs"):
         if rerank is not None:
             st.button(
                 f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}",
@@ -236,9 +236,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
     name = state.session().panel
     panel = st.container(key="panel", border=True, height=HEIGHT, gap="small")
     with panel:
-        with st.container(
-            key="panel-bar", horizontal=True, vertical_alignment="center", gap="small"
-        ):
+        with html.row("panel-bar"):
             st.segmented_control(
                 "Panel",
                 PANELS,
@@ -274,7 +272,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
 def _prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
     both = {side.label: side for side in answers.answer_sides(result)}
-    with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("prompt-bar"):
         chosen = html.choice(
             "Context", both,
             "The prompt with the kept chunks, or with those of a plain search.",

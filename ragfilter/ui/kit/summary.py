@@ -46,7 +46,7 @@ def draw(view: View, story: Story) -> None:
     ]
     html.draw(f'<p class="rf-headline">{sentence}</p>')
     if notes := " ".join(filter(None, doubts)):
-        html.draw(f'<p class="rf-aside">{html.text(notes)}</p>')
+        html.aside(notes)
 
 
 def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:

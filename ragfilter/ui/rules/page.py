@@ -55,9 +55,7 @@ def draw(visit: Visit) -> None:
     _open_link()
     try:
         work = desk.lay(state.session().collection, visit.settings, visit.resources)
-        with st.container(
-            key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"
-        ):
+        with html.row("rules-bar"):
             part = html.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
             undo_history.draw_turns(work)
             # Clear the previous part while this one is being drawn.
@@ -114,7 +112,7 @@ def _chunks(work: Desk) -> None:
 
 
 def _table(rows: Listing, ids: Sequence[str]) -> None:
-    with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("rules-pager"):
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
         html.aside(count, width="content")
         page = ids[bulk_change.page(PAGE_AT, len(ids), PAGE)]
@@ -178,12 +176,8 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
         if chunk is None:
             html.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
             return
-        facts = (chunk.id, chunk.type, chunk.source, f"page {chunk.page}" if chunk.page else "")
-        listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
-        html.draw(
-            f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
-            f'<p class="rf-facts">{listed}</p></div>'
-        )
+        page = f"page {chunk.page}" if chunk.page else ""
+        html.chunk_head(chunk.name, (chunk.id, chunk.type, chunk.source, page))
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
@@ -200,7 +194,7 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
 
 
 def _steps(place: int, ids: Sequence[str]) -> None:
-    with st.container(key="rules-steps", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("rules-steps"):
         for label, key, to, shortcut in (
             ("Previous", "rules-back", place - 1, "Alt+Up"),
             ("Next", "rules-next", place + 1, "Alt+Down"),

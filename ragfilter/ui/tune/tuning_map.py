@@ -246,7 +246,7 @@ def _hover_text(surface: Map, place: int, measure: str) -> str:
 
 def explore(visit: Visit, labels: Labels) -> None:
     """Draw the map of one or two settings."""
-    with st.container(key="map-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
+    with html.row("map-bar", "bottom"):
         x, y, measure = _axes(visit.settings)
         pressed = st.button("Map", key="map", icon=":material/grid_on:")
     mapped = replayed(visit, labels, (x, y), pressed=pressed)
@@ -336,7 +336,7 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
         caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
-    with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("map-actions"):
         st.button(
             "Use the highest",
             key="map-best",
