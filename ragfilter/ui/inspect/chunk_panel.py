@@ -22,7 +22,7 @@ from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_graph
-from ragfilter.ui.kit import problems
+from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import html
@@ -157,26 +157,10 @@ def _part(view: View, chunk_id: str) -> str:
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
             "References: chunks that the judge's EXPAND would bring in."
         )
-        _steps([row.id for row in hit_table.in_order(view)], chunk_id)
+        ids = [row.id for row in hit_table.in_order(view)]
+        with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
+            grid.draw_steps(ids, chunk_id, state.open_chunk, "chunk")
     return shown
-
-
-def _steps(ids: Sequence[str], chunk_id: str) -> None:
-    """Draw the buttons, with shortcut keys, for the previous and next chunk in the table."""
-    here = ids.index(chunk_id) if chunk_id in ids else -1
-    with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
-        for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
-            there = 0 <= to < len(ids)
-            st.button(
-                label,
-                key=f"chunk-{label.lower()}",
-                icon=f":material/keyboard_arrow_{arrow.lower()}:",
-                on_click=state.open_chunk,
-                args=(ids[to] if there else None,),
-                disabled=not there,
-                shortcut=f"Alt+{arrow}",
-                help=f"In the order of the table (Alt+{arrow}).",
-            )
 
 
 def find_hit(result: PoolResult, chunk_id: str | None) -> Hit | None:

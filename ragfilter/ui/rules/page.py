@@ -170,9 +170,12 @@ def _columns(state_width: int) -> dict[str, Any]:
 def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
     """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
     chunk = work.chunk(state.session().rules.chunk)
-    place = ids.index(chunk.id) if chunk is not None and chunk.id in ids else -1
+    place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
-        _steps(place, ids)
+        with html.row("rules-steps"):
+            grid.draw_steps(ids, chunk and chunk.id, partial(_go, ids), "rules")
+            if place:
+                html.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:
             html.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
             return
@@ -193,29 +196,10 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
         rule_effect.wait(work)
 
 
-def _steps(place: int, ids: Sequence[str]) -> None:
-    with html.row("rules-steps"):
-        for label, key, to, shortcut in (
-            ("Previous", "rules-back", place - 1, "Alt+Up"),
-            ("Next", "rules-next", place + 1, "Alt+Down"),
-        ):
-            st.button(
-                label,
-                key=key,
-                on_click=_go,
-                args=(to, ids[to] if 0 <= to < len(ids) else ""),
-                disabled=not 0 <= to < len(ids),
-                shortcut=shortcut,
-                help=f"Opens the {label.lower()} row. A draft stays where it is.",
-            )
-        if place >= 0:
-            html.aside(f"{place + 1:,} of {len(ids):,}", width="content")
-
-
-def _go(place: int, chunk_id: str) -> None:
-    """Open a chunk, and show the page of the table with its row, counted from 0."""
+def _go(ids: Sequence[str], chunk_id: str) -> None:
+    """Open a chunk, and show the page of the table with its row."""
     desk.open_(chunk_id)
-    st.session_state[PAGE_AT] = place // PAGE + 1
+    st.session_state[PAGE_AT] = ids.index(chunk_id) // PAGE + 1
 
 
 PARTS = {
