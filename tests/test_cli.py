@@ -67,7 +67,7 @@ def small(cli: Cli, workspace: Path) -> Cli:
 
 
 COMMANDS = [
-    "", "app", "cache", "collections", "collections close", "collections delete",
+    "", "app", "collections", "collections close", "collections delete",
     "collections export", "collections open", "cut", "index", "labels",
     "labels export", "labels import", "labels list", "labels mark",
     "labels next", "labels preferences", "labels propose", "labels undo",
@@ -88,7 +88,6 @@ def test_help(command: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
         "cut 0.1 0.2 0.5",
         "collections --json WS",
         "collections WS",
-        "cache WS",
         "labels list -c small WS",
         "labels preferences -c small WS",
         "labels next troll -c small -n 1 WS",

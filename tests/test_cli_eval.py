@@ -282,7 +282,7 @@ def test_stopped_it_prints_what_is_finished(
         ("--prompts default,srict", "judge.prompt = 'srict' (from --prompts) is not allowed."),
         ("--against best", "There is no profile 'best'."),
         ("--save x --against full", "--against has no effect beside --save."),
-        ("--prompts all BARE", "The qrels are missing."),
+        ("--prompts all BARE", "The questions or the qrels are not in a file."),
         ("--against full NONE --queries /nowhere", "/nowhere cannot be read"),
         ("NONE", "Missing option '--queries'"),
     ],

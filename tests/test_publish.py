@@ -256,8 +256,8 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     [
         ({}, ""),
         ({"viewer": User(2)}, "The two sides were measured as different users"),
-        ({"labels_version": "l2"}, "measured with different questions or labels"),
-        ({"collection": "others"}, "A measured the collection rules, B others."),
+        ({"labels_version": "l2"}, "different questions or labels"),
+        ({"collection": "others"}, "another collection"),
     ],
 )
 def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said: str) -> None:

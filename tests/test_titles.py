@@ -35,7 +35,7 @@ def test_titles_keep_the_words_that_the_others_lack() -> None:
     assert telling_titles([*of_clerics, *of_thieves, "The Cleric"], 31) == [
         "I.A. … CLERICS … Armor Class 6",
         "I.A. … CLERICS … Armor Class -6",
-        "I.A. ATTACK … Armor Class 7",
+        "I.A. … CLERICS … Armor Class 7",
         "I.D. … THIEVES … Armor Class 6",
         "I.D. … THIEVES … Armor Class -6",
         "The Cleric",

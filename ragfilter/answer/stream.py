@@ -159,7 +159,9 @@ class AnswerStream:
         unknown: tuple[int, ...] = ()
         if self._chat is not None:
             known, unknown = cited(text, len(self._context.chunks))
-        used = self._usage or self._estimated("".join(self._said))
+        used = self._usage or Usage()
+        if self._usage is None and self._chat and (self._said or self._failed):
+            used = estimated_usage(self._prompt, "".join(self._said), self._failed)
         return Answer(
             text=text,
             citations=known,
@@ -169,7 +171,7 @@ class AnswerStream:
             prompt=self._prompt,
             prompt_version=VERSION if self._chat else "",
             usage=used,
-            cost=self._cost(used),
+            cost=self._prices.of(used) if self._prices and self._chat else None,
             currency=self._prices.currency if self._prices else "",
             error=self._error,
             failed=self._failed,
@@ -211,16 +213,6 @@ class AnswerStream:
     def _say(self, piece: str) -> str:
         self._said.append(piece)
         return piece
-
-    def _estimated(self, text: str) -> Usage:
-        if self._chat is None or not (text or self._failed):
-            return Usage()
-        return estimated_usage(self._prompt, text, self._failed)
-
-    def _cost(self, used: Usage) -> float | None:
-        if self._prices is None or self._chat is None:
-            return None
-        return self._prices.of(used)
 
 
 def cited(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

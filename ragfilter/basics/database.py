@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from ragfilter.basics.threads import within
 from ragfilter.errors import InputError, StoreError, StoreUnavailable, extra
 from ragfilter.text.urls import shown
 
@@ -86,6 +87,7 @@ class Book:
     tables: Sequence[sa.Table]
     indexes: Sequence[sa.Index] = ()
     busy_s = BUSY_S
+    _timeout_s = BUSY_S
 
     def __init__(self, url: str) -> None:
         """Open it, making its tables if they are missing. Raises InputError: bad URL."""
@@ -134,8 +136,26 @@ class Book:
         if (shared := self._shared) is not None:
             with self._guard():
                 return list(shared.execute(query))
-        with self._guard(), self._engine.connect() as connection:
-            return list(connection.execute(query))
+
+        def work() -> list[sa.Row[Any]]:
+            with self._engine.connect() as connection:
+                return list(connection.execute(query))
+
+        if self._engine.dialect.name == "sqlite":
+            with self._guard():
+                return work()
+        return self._in_time(work)
+
+    def _in_time(self, work: Callable[[], T]) -> T:
+        """What `work` reads from a server. Raises StoreUnavailable at the deadline."""
+        try:
+            with self._guard():
+                return within(self._timeout_s, work)
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"The database at {self._where} did not answer in time.",
+                remedy="Check that its server runs and is not overloaded.",
+            ) from error
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:

@@ -155,7 +155,6 @@ MODULES = {
         "runs", "serve", "settings", "tune", "workspace",
     )},
     "app": "serve",
-    "cache": "workspace",
     "collections": "workspace",
     "fit-reranker": "tune",
     "mcp": "serve",

@@ -150,11 +150,10 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
     from ragfilter.workbench import read_deployment
 
     deployment = read_deployment(data_dir=data_dir)
+    folder = Path(deployment.data_dir).expanduser().resolve()
     if deployment.address:
         return None
-    folder = Path(deployment.data_dir).expanduser().resolve()
-    url = database_of(folder, deployment.database_url, "")
-    with closing(Queue(url, folder)) as queue:
+    with closing(Queue(database_of(folder, deployment.database_url, ""), folder)) as queue:
         return _waited(queue, order, deployment, progress) if queue.attended else None
 
 

@@ -75,15 +75,13 @@ def import_(
     collection = place.collection
     asked, rows = read_import(queries, qrels)
     with place.open("labels") as bench:
-        store = bench.collection(collection)
-        incomplete, set_name = store.incomplete, name or queries.stem
+        (ids, incomplete), set_name = place.entries(bench), name or queries.stem
         unknown = query_sets.import_set(
-            bench.labels, collection, set_name, asked, rows, store.entries(),
+            bench.labels, collection, set_name, asked, rows, ids,
             who=qrels.name if qrels else "", made_by="llm" if by_llm else "human", replace=replace,
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
         )  # fmt: skip
-        output.warn(incomplete)
     document = place.head(incomplete) | {
         "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
@@ -152,9 +150,7 @@ def export(
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
-        store = bench.collection(collection)
-        catalogue = store.entries()
-        output.warn(store.incomplete)
+        catalogue, _ = place.entries(bench)
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
         standing = bench.labels.standing(collection)
         asked = {text.strip() for text in people.queries.values()}
@@ -178,19 +174,14 @@ def list_(place: Place, viewing: Viewing) -> None:
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
-        store = bench.collection(collection)
-        catalogue, incomplete = store.entries(), store.incomplete
-        output.warn(incomplete)
+        catalogue, incomplete = place.entries(bench)
         sets = query_sets.sets(bench.labels, collection, catalogue, user)
         every = bench.labels.standing(collection)
     visible = visible_labels(every, catalogue, user)
     agreed, disputes = query_sets.agreed(visible), conflicts(visible)
     document = place.head(incomplete) | {
-        "sets": sets,
-        "labels": visible,
-        "conflicts": disputes,
-        "llm": agreed,
-    }
+        "sets": sets, "labels": visible, "conflicts": disputes, "llm": agreed,
+    }  # fmt: skip
     people = sorted({each.who for each in visible if each.made_by == "human"})
     by_llm = sum(each.made_by == "llm" for each in visible)
     questions = counted(len({each.query for each in visible}), "question")

@@ -17,7 +17,7 @@ from ragfilter.cli.output import LogFormat, tell, warn
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import PoolResult, User
+from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
 from ragfilter.settings.deployment import PREFIX
@@ -171,6 +171,13 @@ class Place:
         backends = bench.backends(self.collection)
         bench.collection(self.collection).check_not_empty()
         return backends
+
+    def entries(self, bench: Workbench) -> tuple[Mapping[str, Chunk], str]:
+        """The chunks of the collection by id, without their texts, and why it may be missing some;
+        warns if it does."""
+        store = bench.collection(self.collection)
+        warn(store.incomplete)
+        return store.entries(), store.incomplete
 
     def head(self, incomplete: str) -> dict[str, Any]:
         """The beginning of a JSON document about the collection. `incomplete` says why it may be

@@ -1,5 +1,5 @@
-"""`ragfilter collections`, `workspace copy` and `cache`: what a workspace holds, a copy of it in
-another place, and the size of its cache of LLM answers. Source: docs/design.md#cache."""
+"""`ragfilter collections` and `workspace copy`: what a workspace holds, and a copy of it in another
+place."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import LOOK, app, command, make_group
 from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, columns_of, text_argument
 from ragfilter.cli.output import start_logging
-from ragfilter.errors import InputError, StoreError
+from ragfilter.errors import InputError
 from ragfilter.text.numbers import chunks, counted
-from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
     from ragfilter.indexing.overview import Facts
@@ -174,33 +173,3 @@ def copy(
         for each in done
     )
     output.show([asdict(each) for each in done], "".join(lines))
-
-
-@command(json=True)
-def cache(
-    clear: Annotated[bool, "Delete all cached answers."] = False,
-    data_dir: DataDir = None,
-) -> None:
-    """Show the size of the LLM answer cache. Works while the app is running."""
-    from ragfilter.stores.cache import FILE, MB, TextCache
-    from ragfilter.workbench import read_deployment
-
-    deployment = read_deployment(data_dir=data_dir)
-    folder, limit_mb = deployment.data_dir.expanduser(), deployment.cache_mb
-    path = shown(deployment.address) if deployment.address else folder / FILE
-    answers = TextCache(folder, deployment.address, limit_mb)
-    try:
-        if clear:
-            answers.clear()
-        entries, size = answers.size()
-    except (StoreError, OSError) as error:
-        remedy = "Remove it." if clear else "Run `ragfilter cache --clear`, or remove it."
-        raise InputError(f"{path} cannot be used: {error!r}.", remedy=remedy) from None
-    finally:
-        answers.close()
-    limit = f"of at most {limit_mb:g} MB" if limit_mb else "and none is added: it is off"
-    state = ("cleared: " if clear else "") + counted(entries, "answer")
-    output.show(
-        {"path": path, "entries": entries, "bytes": size, "limit_mb": limit_mb},
-        f"{path}: {state}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n",
-    )

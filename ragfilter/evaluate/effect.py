@@ -1,18 +1,14 @@
 """The effect of a rule change on questions: which of them gain and lose which chunks, and how good
 the results are before and after.
 
-Source: docs/design.md#rules. Pools are gathered once, and a change is only replayed over them. So
-its effect is known before anything is saved. If a layer lacks something after the change (such as
-the rerank score of a chunk that was not scored), it falls back as usual.
+Pools are gathered once, and a change is only replayed over them, so its effect is known before
+anything is saved. It is measured on the whole kept list, since a change also moves the chunks after
+those that come in or fall. If a layer lacks something after the change (such as a rerank score), it
+falls back. If a change leaves fewer hits in a pool than the settings need, a search would look
+further: such questions are counted. Proposed rules are measured in the same way; one that would
+lose relevant chunks is weakened to what most of these questions have.
 
-A change that lets chunks in or keeps them out moves the chunks after them. So the effect is
-measured on the whole kept list, and not only on the changed chunk.
-
-If a change leaves fewer hits in a pool than the settings need, a search would look further. What it
-would find is not known, so such questions are counted.
-
-Proposed rules are checked in the same way. One that would lose relevant chunks is weakened: it then
-asks only for what most of these questions have.
+Source: docs/design.md#rules.
 """
 
 from __future__ import annotations

@@ -220,11 +220,10 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
         alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
     sign = 1 if figure in _COUNTED or figure == "unlabelled" else -1
-    return sorted(merged, key=lambda row: (row["group"] == "oracle", _place(sign * row[figure])))
-
-
-def _place(value: float) -> float:
-    return float("inf") if pd.isna(value) else value
+    # What was not measured comes last, before the oracle.
+    return sorted(merged, key=lambda row: (
+        row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure],
+    ))  # fmt: skip
 
 
 def cells(table: pd.DataFrame) -> list[Row]:

@@ -84,6 +84,11 @@ class Learned:
     settings: Settings
     figures: Mapping[str, Floats]
 
+    @property
+    def calibration(self) -> Calibration:
+        assert self.settings.cutoff.calibration is not None
+        return self.settings.cutoff.calibration
+
 
 def learn(
     examples: Mapping[Settings, Sequence[TrainingExample]],
@@ -371,10 +376,7 @@ def learn_by_fold(
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
-    calibrations = {}
-    for fold, each in learned.items():
-        assert each.settings.cutoff.calibration is not None
-        calibrations[fold] = each.settings.cutoff.calibration
+    calibrations = {fold: each.calibration for fold, each in learned.items()}
     shares = set.intersection(*(set(about.keeps) for about in calibrations.values()))
     dial = {}
     for share in sorted(shares):

@@ -38,15 +38,14 @@ Figures = Mapping[str, NDArray[np.float64]]
 @dataclass(frozen=True, slots=True)
 class Map:
     """The figures of every setting of one or two axes: x by row, y by column (one column without
-    y). NaN if the settings refuse the values, such as a minimum above its maximum, and at `lacking`
-    places, for which rerank scores are missing."""
+    y). NaN if the settings refuse the values, such as a minimum above its maximum, and if rerank
+    scores are missing."""
 
     x: FieldInfo
     y: FieldInfo | None
     xs: tuple[float, ...]
     ys: tuple[float, ...]
     figures: Figures
-    lacking: int = 0
 
     def values(self, place: int) -> dict[str, float | int]:
         """The settings at a flat index."""
@@ -62,23 +61,11 @@ class Map:
         return [int(place) for place in np.flatnonzero(~np.isnan(self.figures["f1"]))]
 
     @property
-    def refused(self) -> int:
-        """How many value pairs the settings refuse."""
-        return len(self.xs) * len(self.ys) - len(self.places) - self.lacking
-
-    @property
     def left_out(self) -> str:
-        """Which places have no figures and why, in words; empty if all have."""
-        reasons = (
-            (self.refused, "their values contradict each other"),
-            (self.lacking, "rerank scores are missing for them"),
-        )
-        parts = [
-            f"{n} {'is' if n == 1 else 'are'} left out because {reason}"
-            for n, reason in reasons
-            if n
-        ]
-        return "; ".join(parts)
+        """How many places have no figures and why, in words; empty if all have."""
+        n = len(self.xs) * len(self.ys) - len(self.places)
+        why = "their values contradict each other, or rerank scores are missing"
+        return f"{n} left out, because {why}" if n else ""
 
     def at(self, place: int) -> dict[str, float]:
         """The mean of every figure at a flat index."""
@@ -189,7 +176,7 @@ def make(
         means_by_figure = {
             name: means.reshape(len(xs), len(ys)) for name, means in means_by_figure.items()
         }
-    return Map(first, second, xs, ys, means_by_figure, len(lacking))
+    return Map(first, second, xs, ys, means_by_figure)
 
 
 def _gap(

@@ -248,16 +248,10 @@ def load_files(queries: str, qrels: str | None) -> Labels:
     """
     if queries in DEMOS and qrels in (None, queries):
         return of_demo(queries)
-    for name in DEMOS:
-        if name in (queries, qrels):
-            raise InputError(
-                f"Only one of queries and qrels is {name}.",
-                remedy=f"Use {name} for both, or two files.",
-            )
-    if qrels is None:
+    if qrels is None or {queries, qrels} & {*DEMOS}:
         raise InputError(
-            "The qrels are missing.",
-            remedy="Pass the file with their labels, or a query set of the workspace.",
+            "The questions or the qrels are not in a file.",
+            remedy="Pass two files, a query set of the workspace, or demo or adsapi for both.",
         )
     return read(Path(queries), Path(qrels))
 

@@ -121,20 +121,14 @@ class _Tally:
             self.recall += scores.recall - question.scores.recall
 
     def row(self, rule: str, ids: Sequence[str], place: str, labelled: int) -> RuleRow:
-        right = self.blocks - len(self.conflicts)
+        right, conflicts = self.blocks - len(self.conflicts), tuple(self.conflicts)
+        counts = self.queries, self.blocks, self.passes, self.overlap, conflicts
         return RuleRow(
-            rule,
-            tuple(ids),
-            place,
-            self.queries,
-            self.blocks,
-            self.passes,
-            self.overlap,
-            tuple(self.conflicts),
+            rule, tuple(ids), place, *counts,
             precision=right / self.blocks if self.blocks and labelled else None,
             delta_f1=self.f1 / labelled if labelled else None,
             delta_recall=self.recall / labelled if labelled else None,
-        )
+        )  # fmt: skip
 
 
 def build_matrix(
@@ -249,9 +243,6 @@ def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
         1.0 if row.precision is None else row.precision,
         row.blocks - row.overlap,
     )
-
-
-# questions, prepared for replays with rules removed
 
 
 @dataclass(frozen=True, slots=True)

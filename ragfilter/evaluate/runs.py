@@ -168,20 +168,17 @@ class ComparedRuns:
         """Caveats about the comparison."""
         a, b = (run.plan for run in self.runs)
         notes = []
-        if a.collection != b.collection:
-            notes.append(f"A measured the collection {a.collection}, B {b.collection}.")
-        elif a.collection_version != b.collection_version:
-            notes.append("The collection changed between the two runs: measure both again.")
-        if a.labels_version != b.labels_version:
+        if (a.collection, a.collection_version, a.labels_version) != (
+            b.collection, b.collection_version, b.labels_version,
+        ):  # fmt: skip
             notes.append(
-                "The two sides were measured with different questions or labels: measure both "
-                "again."
+                "The two sides were measured with another collection or version of it, or with "
+                "different questions or labels: measure both again."
             )
         if a.viewer != b.viewer:
             notes.append(
-                "The two sides were measured as different users, who may see different chunks. To "
-                "measure both as the same, ask as one user, with the layer clearance on in both or "
-                "off."
+                "The two sides were measured as different users, who may see different chunks: "
+                "measure both as one."
             )
         for place, side in enumerate("ab"):
             letter, run = side.upper(), self.runs[place]
@@ -263,11 +260,9 @@ def compare(
         frame.frame((each for each in run.records if each.variant == name), by="query")
         for run, name in zip((a, b), names, strict=True)
     )
-    since = (changed_since(each.run.plan, bench) for each in (a, b))
-    return ComparedRuns(
-        (a.run, b.run), settings or (a.settings, b.settings), frame.side_by_side(*sides),
-        (next(since), next(since)),
-    )  # fmt: skip
+    since = changed_since(a.run.plan, bench), changed_since(b.run.plan, bench)
+    own = settings or (a.settings, b.settings)
+    return ComparedRuns((a.run, b.run), own, frame.side_by_side(*sides), since)
 
 
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:

@@ -1,20 +1,17 @@
 """Tune the cutoff, and whether to rerank, on labelled queries. All figures are cross-validated.
 
-The candidates are every strategy with values for the settings that it cuts by.
-
-Pools are gathered once, and every candidate is then replayed over them. A candidate that is best on
-four folds is measured on the fifth. So is everything that it is compared with: the best fixed k,
-the previous settings, and each strategy tuned alone. What is learned from labels is learned again
-on the four folds, and compared by figures that were held out within them. Only the oracle, the best
-prefix of each query's unfiltered ranking, knows the labels. Settings that drop chunks from within
-that ranking, or change it, can do better.
+The candidates are every strategy with values for the settings that it cuts by. Pools are gathered
+once, and every candidate is replayed over them. A candidate that is best on four folds is measured
+on the fifth. So is everything that it is compared with: the best fixed k, the previous settings,
+and each strategy tuned alone. What is learned from labels is learned again on the four folds. Only
+the oracle, the best prefix of each query's unfiltered ranking, knows the labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise, product
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -55,7 +52,8 @@ from ragfilter.text.numbers import counted
 
 RERANKED = 20
 """How many hits are reranked for the candidates that rerank."""
-
+FORGOTTEN = {"cutoff.calibration": "", "cutoff.tuned_on": ""}
+"""What settings become that no longer carry what labels chose or taught."""
 KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 50)
 COARSE_KS = (5, 10, 20)
 GRID: Mapping[str, tuple[float, ...]] = {
@@ -80,9 +78,7 @@ def gathering(settings: Settings, *, rerank: bool) -> Settings:
 
 def by_gap(settings: Settings) -> Settings:
     """The settings with a cutoff that applies to any collection."""
-    return settings.with_values(
-        {"cutoff.strategy": "gap", "cutoff.calibration": "", "cutoff.tuned_on": ""}
-    )
+    return settings.with_values({"cutoff.strategy": "gap", **FORGOTTEN})
 
 
 def candidates(
@@ -107,9 +103,7 @@ def candidates(
 
 def bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
     """The alternatives for what comes before the cutoff."""
-    first = settings.with_values(
-        {"cutoff.enabled": True, "cutoff.calibration": "", "cutoff.tuned_on": ""}
-    )
+    first = settings.with_values({"cutoff.enabled": True, **FORGOTTEN})
     bases = [first]
     if settings.quality.enabled:
         bases.append(first.with_values({"quality.enabled": False}))
@@ -121,22 +115,16 @@ def bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
 def _reranking(settings: Settings, depth: int) -> Settings:
     """The same settings, with everything that enters the quality layer reranked and nothing
     dropped."""
-    quality = settings.quality
-    depth = max(depth, quality.max_top_k)
-    return settings.with_values(
-        {
-            "quality.enabled": True,
-            "quality.mode": "always",
-            "quality.reranker": "late_interaction"
-            if quality.reranker == "none"
-            else quality.reranker,
-            "quality.max_top_k": depth,
-            "quality.reranker_top_k": depth,
-            "quality.reranker_threshold": 0.0,
-            # Distances that were tuned without a reranker are refused with one.
-            "cutoff.tuned_on": "",
-        }
-    )
+    reranker, depth = settings.quality.reranker, max(depth, settings.quality.max_top_k)
+    values = {
+        "quality.enabled": True, "quality.mode": "always",
+        "quality.reranker": "late_interaction" if reranker == "none" else reranker,
+        "quality.max_top_k": depth, "quality.reranker_top_k": depth,
+        "quality.reranker_threshold": 0.0,
+        # Distances that were tuned without a reranker are refused with one.
+        "cutoff.tuned_on": "",
+    }  # fmt: skip
+    return settings.with_values(values)
 
 
 def _spread(pools: Iterable[Pool]) -> float:
@@ -355,16 +343,15 @@ def tune(
         of = interval(target.better(one[target.figure], other[target.figure]))
         return Gain(of, {name: interval(one[name] - other[name]) for name in CHOSEN_BY})
 
-    ends = list(accumulate(map(len, tried_by_strategy.values()), initial=1))
-    groups = {
-        name: {figure: table[:, first:last] for figure, table in swept.items()}
-        for name, (first, last) in zip(tried_by_strategy, pairwise(ends), strict=True)
-    }
-    alone = {name: tuned(tables) for name, tables in groups.items()}
-    chosen = {
-        name: recorded(tried_by_strategy[name][target.choose(tables)], pools.values(), provenance)
-        for name, tables in groups.items()
-    }
+    groups, alone, first = dict[str, Tables](), dict[str, Tables](), 1
+    chosen: dict[str, Settings] = {}
+    for name, group in tried_by_strategy.items():
+        last = first + len(group)
+        groups[name] = {figure: table[:, first:last] for figure, table in swept.items()}
+        alone[name] = tuned(groups[name])
+        best = group[target.choose(groups[name])]
+        chosen[name] = recorded(best, pools.values(), provenance)
+        first = last
     lessons: Lessons | None = None
     over: dict[str, Gain] = {}
     why_not = ""
@@ -464,9 +451,7 @@ def recorded(
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
-    settings = lessons.whole.settings
-    calibration = settings.cutoff.calibration
-    assert calibration is not None
+    settings, calibration = lessons.whole.settings, lessons.whole.calibration
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}

@@ -194,12 +194,12 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     from ragfilter.stores.index import index, rebuild
 
     rules = partial(bench.journal.edited_rules, name)
-    if not order.source and bench.workspace.address:
-        raise InputError(
-            "There is no copy to rebuild from: the database itself holds the collection.",
-            remedy="Restore the database from its backup, or index the source again.",
-        )
     if not order.source:
+        if bench.workspace.address:
+            raise InputError(
+                "There is no copy to rebuild from: the database itself holds the collection.",
+                remedy="Restore the database from its backup, or index the source again.",
+            )
         progress = watch.progress("rebuild")
         return Done(rebuild(name, workspace=bench.workspace, rules=rules(), progress=progress))
     refused: list[Refusal] = []

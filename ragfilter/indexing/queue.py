@@ -384,16 +384,16 @@ class Worker:
         self._queue.tell(job.id, standing, self._number)
 
 
+@dataclass
 class _Telling(Watch):
     """Writes how an order goes, and stops it when it is to stop."""
 
-    def __init__(self, queue: Queue, job_id: int, worker: int, end: threading.Event) -> None:
-        self.standing = Standing("running")
-        self._queue = queue
-        self._job_id = job_id
-        self._worker = worker
-        self._end = end
-        self._told = 0.0
+    queue: Queue
+    job_id: int
+    worker: int
+    end: threading.Event
+    standing: Standing = Standing("running")
+    told: float = 0.0
 
     def progress(self, phase: str) -> Progress:
         pace = Pace()
@@ -412,9 +412,9 @@ class _Telling(Watch):
         self.standing = replace(self.standing, refused=refused, left_out=len(refused))
 
     def tell(self, *, force: bool = False) -> None:
-        if self._end.is_set():
+        if self.end.is_set():
             raise OrderStopped
-        if force or time.monotonic() - self._told >= TELL_S:
-            if not self._queue.tell(self._job_id, self.standing, self._worker):
+        if force or time.monotonic() - self.told >= TELL_S:
+            if not self.queue.tell(self.job_id, self.standing, self.worker):
                 raise OrderStopped
-            self._told = time.monotonic()
+            self.told = time.monotonic()

@@ -1,16 +1,11 @@
 """The judge's prompt, the one call to it, and the cache of its answers.
 
-Source: Intelligent Chunk Filtering; docs/design.md#judge. `ragfilter.judge.prompts` has the text of
-each prompt variant, and `ragfilter.judge.parse` reads the answer. The decisions:
-
-- One chunk takes at most a quarter of the budget. If the chunks do not all fit, they are shortened
-  before any is left out: `ragfilter.judge.fit`.
-- A chunk without a decision counts as discarded. An answer without any decision is a failure.
-- Every variant says how to answer, and that chunk text is data, because the guards need it.
-- One call judges a set of chunks, and the verdict on one depends on the others. So the whole answer
-  is cached, under the model and the key of the whole prompt
-  (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are not, since asking again
-  may help. A cache file holds no raw answers, which only operators may read.
+Source: Intelligent Chunk Filtering; docs/design.md#judge. One call judges a set of chunks, and the
+verdict on one depends on the others. So the whole answer is cached, under the model and the key of
+the whole prompt (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are not, since
+asking again may help. A cache file holds no raw answers, which only operators may read. One chunk
+takes at most a quarter of the budget. Every variant says how to answer, and that chunk text is
+data, because the guards need it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Decides what each chunk sends to the judge, so that as many as possible fit into its prompt.
 Pure.
 
-Source: docs/design.md#judge. The decisions:
-
-- If not everything fits, all chunks get the same maximum number of tokens, the highest with which
-  they fit. Short chunks stay whole.
-- A shortened chunk keeps the sentences and rows that share most words with the query, in their
-  order. Before too little of its text is left to judge, its head becomes a short title. Its id is
-  never cut: the judge has to repeat it.
-- Only if not even that fits, chunks are left out, from the end.
+Source: docs/design.md#judge. If not everything fits, all chunks get the same maximum number of
+tokens, the highest with which they fit. Before too little of a text is left to judge, its head
+becomes a short title. Its id is never cut: the judge has to repeat it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """diversity: collapse near-duplicates, and keep a few chunks for every part of the question.
 
 Source: docs/design.md#diversity. It acts after the cutoff, which needs the cliffs of what was
-retrieved, and before the judge, which need not read the same text twice. The decisions:
-
-- Texts are compared, not vectors. So a pool needs no vectors. And two table rows that differ only
-  in a number (armor class 6 and 7) have similar vectors but are no duplicates. Texts are alike if
-  they share runs of three words (Broder's resemblance: common runs / all runs of both).
-- The parts of a question are its words. A word that more than half of the chunks have does not
-  count. A chunk is dropped if each of its words is in `per_part` better ones. A chunk with none of
-  the words is kept, since it was found by its meaning.
-- Pinned chunks are kept. Chunks beyond the first 50 are not examined.
+retrieved, and before the judge, which need not read the same text twice. Texts are alike if they
+share runs of three words (Broder's resemblance). A word that more than half of the chunks have does
+not count. A chunk with none of the words is kept, since it was found by its meaning. Pinned chunks
+are kept. Chunks beyond the first 50 are not examined.
 """
 
 from __future__ import annotations

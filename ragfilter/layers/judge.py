@@ -2,18 +2,12 @@
 
 Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts are in the pool. If
 there are none for exactly this prompt, the nearest chunks are kept and a `Need` is returned.
-Where the source says nothing:
 
-- The judged chunks are the first int(max_chunks × oversample) that come in and reach
-  `min_relevance`. All others are dropped. So are those with no room in the prompt, since they rank
-  lowest and nobody judged them. The reason says which it was.
-- Pinned chunks are kept, whatever the verdict. They are still judged, since they may be expanded.
-- Kept chunks come first, in their order. Then comes what each of them brought, breadth first: a
-  deep expansion must not push a kept chunk out of the context.
-- Expansion may bring in chunks that earlier layers dropped, and those that were not judged or not
-  named. It never brings in or passes through a hidden chunk, one that the judge discarded by name,
-  or (with query_must on) one whose rule fails, since a curator wrote that rule.
-- A chunk that is kept anyway counts toward `max_expansion`, like every chunk that is visited.
+Pinned chunks are kept, whatever the verdict, but judged, since they may be expanded. Kept chunks
+come first, in their order, and then what each of them brought: a deep expansion must not push a
+kept chunk out of the context. Expansion may bring in chunks that earlier layers dropped. It never
+brings in or passes through a hidden chunk, one that the judge discarded by name, or (with
+query_must on) one whose rule fails. Every chunk that is visited counts toward `max_expansion`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """prune: leave out of the context what adds nothing to the answer. It drops no chunk.
 
-Source: docs/design.md#prune. The decisions:
-
-- A piece is a sentence, a heading, or what only makes sense as a whole: a table, a list or code,
-  with the line that leads to it ("Parameters:"). Rows that are written as sentences ("Level 3: 5.
-  Level 4: 6.") are a table too. The pieces cover the text, so that spans can be cut out of it.
-- A piece stays if it contributes at least a share of what the best piece of all kept chunks does,
-  since the scale of contributions differs from question to question.
-- The best piece of every chunk stays, because the chunk is kept. A heading stays if anything below
-  it does, and the first one always.
-- Until a pruner has said what pieces contribute, or if it fails, chunks stay whole.
+Source: docs/design.md#prune. A piece is a sentence, a heading, or what only makes sense as a whole:
+a table, a list or code, with the line that leads to it ("Parameters:"). Rows that are written as
+sentences ("Level 3: 5. Level 4: 6.") are a table too. The pieces cover the text, so that spans can
+be cut out of it. A heading stays if anything below it does. Until a pruner has said what pieces
+contribute, or if it fails, chunks stay whole.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ Objects are recognised by their attributes, so none of these libraries is import
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -32,8 +31,6 @@ from ragfilter.library.scores import (
 from ragfilter.model import Chunk, Hit, Metric, Score, Space, User
 from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
-
-log = logging.getLogger(__name__)
 
 FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
 """Fields that may mean something else in another library. Those that hide chunks do not."""
@@ -97,9 +94,9 @@ def to_hits(
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     """The hits by ascending distance, the space of their distances, and warnings.
 
-    Documents that `user` may not see change nothing: they are left out, and problems with them are
-    only logged, but for a clearance that cannot be read, which hides its chunk from everybody. If
-    the user may see none of `docs`, the hits are all of them, without any other warning.
+    Documents that `user` may not see change nothing: they are left out, without a warning but for a
+    clearance that cannot be read, which hides its chunk from everybody. If the user may see none of
+    `docs`, the hits are all of them, without any other warning.
 
     If there are no scores at all, the given order is the rank. Of chunks with the same id, the
     nearest is kept, with the named scores of all. Of several named scores, ``dense`` is the
@@ -125,7 +122,6 @@ def to_hits(
             )
     visible = [place for place, each in enumerate(given) if user.sees(each.chunk)]
     told = {*visible, *(i for i, each in enumerate(given) if each.chunk.clearance is None)}
-    log_all([said for i, each in enumerate(given) if i not in told for said in each.warnings])
     places = visible or range(len(given))
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
     chunks = _with_ids([(i + 1, given[i].chunk) for i in places])
@@ -270,12 +266,6 @@ def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
     rest = len(warnings) - MAX_TOLD
     more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
     return (*warnings[:MAX_TOLD], *more)
-
-
-def log_all(warnings: Sequence[str]) -> None:
-    """Write the warnings into the log, bounded."""
-    for warning in bounded(warnings):
-        log.warning("%s", warning)
 
 
 def _each(values: Iterable[Any], what: str) -> list[Any]:

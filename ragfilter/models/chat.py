@@ -340,8 +340,6 @@ def _text_of(part: object) -> str:
     if isinstance(part, Mapping):
         says = (part.get("type") or "text") in ("text", "output_text") and not part.get("thought")
         part = part.get("text") if says else None
-        # The form of the Assistants API, which some proxies pass on.
-        part = part.get("value") if isinstance(part, Mapping) else part
     return part if isinstance(part, str) else ""
 
 

@@ -116,16 +116,13 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
         raise SettingsError("No model is named.", remedy="Set OPENAI_MODEL.")
     url = base_url.strip() or DEFAULT_BASE_URL
     parts = web_address(url)
-    if parts is None:
-        raise SettingsError(
-            "The base URL of the endpoint is not an http or https address.",
-            remedy="Set OPENAI_BASE_URL to an address like http://127.0.0.1:8080/v1.",
-        )
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if parts is None or parts.username or parts.password or parts.query or parts.fragment:
         # It would be shown in messages and logs.
         raise SettingsError(
-            "The base URL of the endpoint contains credentials, a query or a fragment.",
-            remedy="Put the key into OPENAI_API_KEY and the bare address into OPENAI_BASE_URL.",
+            "The base URL of the endpoint is not an http or https address without credentials, "
+            "query and fragment.",
+            remedy="Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 "
+            "into OPENAI_BASE_URL.",
         )
     key = api_key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:

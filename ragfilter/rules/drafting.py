@@ -1,14 +1,9 @@
 """Drafts `query_must` rules for chunks by asking a chat model. Nothing here saves a rule.
 
-Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. The decisions:
-
-- What the model is told depends on the chunk's content category (`ragfilter.rules.templates`).
-- The JSON of an answer may be alone, in a code fence or within prose. Of several objects, the last
-  rule counts, since models think before they conclude.
-- A rule has an error if `parse` refuses it, if the linter has an error or warning, or if a part is
-  not about the chunk: a model that repeats the example of its prompt writes a perfect rule for
-  another chunk. The answer is then sent back with the reason, once. A rule that can be parsed and
-  met is passed on even if doubts remain, as `remarks`, since a person reviews it.
+Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. Of several JSON objects
+in an answer, the last rule counts, since models think before they conclude. A rule also has a fault
+if a part is not about the chunk: a model that repeats the example of its prompt writes a perfect
+rule for another one.
 """
 
 from __future__ import annotations

@@ -309,23 +309,17 @@ class Journal(database.Book):
         return self._first(query)
 
     def redoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
-        """The edit that redo would restore: the one undone last, unless something was saved since,
-        or the chunk's rule comes from an edit undone before it and redone in the history."""
+        """The edit that redo would restore: the one undone last, unless one was saved since."""
         saved = edits.c.kind == "edit", edits.c.state.in_(("done", "undone"))
         last_saved = _scope(collection, chunk_id).where(*saved).subquery()
         query = _scope(collection, chunk_id).where(
             edits.c.id > sa.select(sa.func.max(last_saved.c.id)).scalar_subquery(),
             edits.c.state == "done",
         )
-        redone: dict[int | None, str] = {}
         for edit in self._entries(query.order_by(edits.c.id.desc())):
-            if edit.kind == "redo":
-                redone[edit.of] = edit.chunk_id
-                continue
-            redone.pop(edit.of, None)
-            (undone,) = self._entries(sa.select(edits).where(edits.c.id == edit.of))
-            if undone.state == "undone" and edit.chunk_id not in redone.values():
-                return undone
+            for undone in self._entries(sa.select(edits).where(edits.c.id == edit.of)):
+                if undone.state == "undone":
+                    return undone
         return None
 
     def _entries(self, query: sa.Select[Any]) -> tuple[Edit, ...]:

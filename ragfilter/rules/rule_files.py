@@ -1,20 +1,13 @@
 """Rules to and from files: `ragfilter rules export` and `import`, as JSONL, or as CSV for
-spreadsheets; and expectations of rules, which `ragfilter rules test` checks.
+spreadsheets (docs/rules.md); and expectations of rules, which `ragfilter rules test` checks.
 
-One object per line with `id` and `query_must`, the rule as an object or as text. Drafts (`rules
-suggest --out`) and the records that `index` reads have the same form. An import skips lines without
-`query_must` and failed drafts; ``"query_must": null`` removes the chunk's rule. Drafts with remarks
-are held back unless they are accepted, since nobody may have seen them; a later line for the same
-chunk replaces them. Any other second line with a different rule is refused, since a bad merge
-leaves both.
-
-A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; an invalid rule is
-written as a JSON string. A spreadsheet does not distinguish an empty cell from a missing one, so a
-line without `query_must` is skipped, and one with ``null`` removes the rule.
+One object per line with `id` and `query_must`, the rule as an object or as text. An import skips
+lines without `query_must` and failed drafts; ``"query_must": null`` removes the chunk's rule.
+Drafts with remarks are held back unless they are accepted; a later line for the same chunk replaces
+them. Any other second line with a different rule is refused, since a bad merge leaves both.
 
 An expectation is a line ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays if
-the question meets its rule, or if it has none. Distances do not matter, so a check needs no model
-and gives the same answer everywhere.
+the question meets its rule, or if it has none.
 """
 
 from __future__ import annotations

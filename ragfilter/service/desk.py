@@ -6,10 +6,8 @@ counted for Prometheus, as its users see it."""
 from __future__ import annotations
 
 import asyncio
-from collections import Counter as Counts
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Event
@@ -41,6 +39,15 @@ WAITING = 200
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
+COUNTERS = {
+    "questions": ("Questions that were answered.", ["path"]),
+    "kept": ("Chunks that were kept.", []),
+    "dropped": ("Chunks that a layer dropped.", ["layer"]),
+    "fallbacks": ("Questions for which a layer lacked a model, or its model failed.", ["layer"]),
+    "answers": ("Answers by their HTTP status.", ["path", "status"]),
+}
+
+
 class Meters:
     """The counters of one service."""
 
@@ -50,42 +57,30 @@ class Meters:
         """`paths` are the addresses that are counted by name."""
         self._paths = frozenset(paths)
         self._registry = registry = CollectorRegistry()
-        self._questions = Counter(
-            "ragfilter_questions", "Questions that were answered.", ["path"], registry=registry
-        )
-        self._kept = Counter("ragfilter_kept", "Chunks that were kept.", registry=registry)
-        self._dropped = Counter(
-            "ragfilter_dropped", "Chunks that a layer dropped.", ["layer"], registry=registry
-        )
-        self._fallbacks = Counter(
-            "ragfilter_fallbacks",
-            "Questions for which a layer lacked a model, or its model failed.",
-            ["layer"],
-            registry=registry,
-        )
+        self._counters = {
+            name: Counter(f"ragfilter_{name}", about, labels, registry=registry)
+            for name, (about, labels) in COUNTERS.items()
+        }
         self._seconds = Histogram(
             "ragfilter_seconds", "Seconds that an answer took.", ["path"],
             buckets=SECONDS, registry=registry,
-        )  # fmt: skip
-        self._answers = Counter(
-            "ragfilter_answers", "Answers by their HTTP status.", ["path", "status"],
-            registry=registry,
         )  # fmt: skip
 
     def answered(self, path: str, status: int) -> None:
         """Count an answer. Addresses that do not exist are counted as one."""
         known = path if path in self._paths else "other"
-        self._answers.labels(known, str(status)).inc()
+        self._counters["answers"].labels(known, str(status)).inc()
 
     def decided(self, path: str, result: Result, rows: Sequence[ChunkRow], seconds: float) -> None:
         """Count a question by the rows of its result."""
-        self._questions.labels(path).inc()
+        self._counters["questions"].labels(path).inc()
         self._seconds.labels(path).observe(seconds)
-        self._kept.inc(len(result.kept))
-        for layer, dropped in Counts(row.layer for row in rows if not row.kept).items():
-            self._dropped.labels(layer).inc(dropped)
+        self._counters["kept"].inc(len(result.kept))
+        for row in rows:
+            if not row.kept:
+                self._counters["dropped"].labels(row.layer).inc()
         for layer in fallbacks(result):
-            self._fallbacks.labels(layer).inc()
+            self._counters["fallbacks"].labels(layer).inc()
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
@@ -180,7 +175,7 @@ class Work:
         self._room = threads + WAITING
         self._timeout_s = timeout_s
         self._closing = Event()
-        self._open = 0
+        self._open: set[Future[Any]] = set()
 
     async def answer(self, request: Request, work: Callable[[], T]) -> T:
         """`work()`, as long as the client of `request` waits. Raises what it raises, and
@@ -199,7 +194,7 @@ class Work:
     async def call(self, work: Callable[[], T]) -> T:
         """`work()` in a thread. Raises what it raises, and Refused if too many others wait or it
         takes too long. If the caller is cancelled, so is the work."""
-        if self._open >= self._room:
+        if len(self._open) >= self._room:
             raise Refused(429, "Too many questions wait.", remedy="Try again later.")
         over = Event()
         context = copy_context()
@@ -208,11 +203,10 @@ class Work:
             with stopping(lambda: over.is_set() or self._closing.is_set()):
                 return work()
 
-        self._open += 1
         future: Future[T] = self._pool.submit(context.run, run)
-        loop = asyncio.get_running_loop()
         # Counted until it ends, and not only until nobody waits for it.
-        future.add_done_callback(lambda _: _soon(loop, self._ended))
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await asyncio.wrap_future(future)
@@ -232,14 +226,6 @@ class Work:
         """Stop all work, and wait until it has stopped."""
         self._closing.set()
         self._pool.shutdown(cancel_futures=True)
-
-    def _ended(self) -> None:
-        self._open -= 1
-
-
-def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    with suppress(RuntimeError):  # The loop has been closed.
-        loop.call_soon_threadsafe(call)
 
 
 async def _gone(request: Request) -> None:

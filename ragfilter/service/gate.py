@@ -137,6 +137,7 @@ READING_S = 30.0
 """How long a body may take to arrive."""
 
 
+@dataclass(frozen=True, slots=True)
 class TokenGate:
     """ASGI middleware around `app`. It sets ``request.state.caller``.
 
@@ -145,19 +146,11 @@ class TokenGate:
     machine (DNS rebinding). `count` is called with the address and status of every answer.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        tokens: Mapping[str, Caller],
-        anyone: Caller,
-        hosts: frozenset[str],
-        count: Callable[[str, int], None],
-    ) -> None:
-        self.app = app
-        self.tokens = tokens
-        self.anyone = anyone
-        self.hosts = hosts
-        self.count = count
+    app: ASGIApp
+    tokens: Mapping[str, Caller]
+    anyone: Caller
+    hosts: frozenset[str]
+    count: Callable[[str, int], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -123,8 +123,7 @@ class Deployment(BaseModel):
         100.0,
         ge=0,
         description="Size limit, in MB, of the LLM answers and verdicts kept in the workspace "
-        "for later runs. The least recently used are removed first; 0 keeps none. `ragfilter "
-        "cache` shows and clears them.",
+        "for later runs. The least recently used are removed first; 0 keeps none.",
     )
     price_prompt: float = Field(0.0, ge=0, description="Price per million prompt tokens.")
     price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")

@@ -69,23 +69,3 @@ class TextCache(database.OptionalBook):
 
         if size < self._limit:
             self._attempt(write, None)
-
-    def size(self) -> tuple[int, int]:
-        """The number of texts and of their bytes. Raises StoreError."""
-        if self._file is not None and not self._file.exists():
-            return 0, 0
-        self._open()
-        bytes_taken = sa.func.coalesce(sa.func.sum(_texts.c.size), 0)
-        ((entries, size),) = self._read(sa.select(sa.func.count(), bytes_taken))
-        return entries, size
-
-    def clear(self) -> None:
-        """Remove everything, with the file. Raises StoreError, OSError."""
-        self.close()
-        if self._file is not None:
-            for end in ("", "-wal", "-shm"):
-                self._file.with_name(f"{FILE}{end}").unlink(missing_ok=True)
-            return
-        self._open()
-        with self._writing() as connection:
-            connection.execute(_texts.delete())

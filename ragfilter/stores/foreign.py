@@ -185,28 +185,16 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
     unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
     tests = (
-        (
-            unit or collection.space == "cosine",
-            "distances compare, since the vectors have unit length or the space is cosine",
-            "the vectors are not of unit length, but query vectors are, so the ranking may "
-            "differ from the collection's own; this does not affect cosine space",
-        ),
-        (
-            all(chunk.text for chunk in first.values()),
-            "texts are stored with the vectors",
-            "some chunks have no document: they are found, but there is nothing to read",
-        ),
-        (
-            any(chunk.title for chunk in first.values()),
-            "titles are in the metadata",
-            "no metadata field is called title: chunks are shown by id",
-        ),
-        (
-            hidden > 0,
-            f"{chunks(hidden)} not for everybody (fields clearance and department)",
-            "no chunk has a clearance or department: everybody sees all",
-        ),
-    )
+        (unit or collection.space == "cosine",
+         "distances compare, since the vectors have unit length or the space is cosine",
+         "the vectors are not of unit length, so the ranking may differ from the collection's own"),
+        (all(chunk.text for chunk in first.values()), "texts are stored with the vectors",
+         "some chunks have no document: they are found, but there is nothing to read"),
+        (any(chunk.title for chunk in first.values()), "titles are in the metadata",
+         "no metadata field is called title: chunks are shown by id"),
+        (hidden > 0, f"{chunks(hidden)} not for everybody (fields clearance and department)",
+         "no chunk has a clearance or department: everybody sees all"),
+    )  # fmt: skip
     size = f"{chunks(len(known))}, {there} dimensions, space {collection.space}"
     checks = (ForeignCheck(good, works if good else lacks) for good, works, lacks in tests)
     return (ForeignCheck(True, size), *checks)

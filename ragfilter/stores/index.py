@@ -69,11 +69,10 @@ def index(
     check_name(name)
     given = _unique(records)
     database = workspace.pg()
-    if database is None:
-        with only_one(workspace, name):
+    with locked(workspace, name):
+        if database is None:
             report = _index_in_store(workspace, name, given, embedder, reset, rules, progress)
-    else:
-        with database.only_one(name):
+        else:
             report = _index_in_database(database, name, given, embedder, reset, rules, progress)
     return replace(report, seconds=perf_counter() - started)
 
@@ -169,7 +168,7 @@ def rebuild(
     started = perf_counter()
     check_name(name)
     path = workspace.copy_path(name)
-    with only_one(workspace, name):
+    with locked(workspace, name):
         summary = copies.read_summary(path)
         if summary is None:
             raise StoreError(
@@ -257,8 +256,12 @@ def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
 
 
 @contextmanager
-def only_one(workspace: Workspace, name: str) -> Iterator[None]:
+def locked(workspace: Workspace, name: str) -> Iterator[None]:
     """Lock the collection against other indexing and changes. Raises WorkspaceLocked."""
+    if (database := workspace.pg()) is not None:
+        with database.only_one(name):
+            yield
+        return
     lock = lock_file(workspace.copies_dir / f".{name}.lock")
     if not taken(lock):
         raise WorkspaceLocked(

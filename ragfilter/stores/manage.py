@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -31,7 +31,7 @@ from ragfilter.settings import config
 from ragfilter.stores import copies, foreign, labels, preferences, runs
 from ragfilter.stores.base import check_name, pages
 from ragfilter.stores.copies import StoredRow, content_fingerprint
-from ragfilter.stores.index import counter, only_one, rebuild
+from ragfilter.stores.index import counter, locked, rebuild
 from ragfilter.stores.workspace import Workspace
 
 with extra("chroma"):
@@ -134,12 +134,6 @@ def delete(workspace: Workspace, name: str) -> None:
         delete_rows(workspace.database_url, name)
     with suppress(OSError):
         (workspace.copies_dir / f".{name}.lock").unlink(missing_ok=True)
-
-
-def locked(workspace: Workspace, name: str) -> AbstractContextManager[None]:
-    """Lock a collection against indexing and other changes. Raises WorkspaceLocked."""
-    database = workspace.pg()
-    return only_one(workspace, name) if database is None else database.only_one(name)
 
 
 def _must_be_ours(store: Store, name: str) -> None:

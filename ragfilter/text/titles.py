@@ -3,6 +3,7 @@ id."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -13,14 +14,15 @@ from ragfilter.text.words import FUNCTION_WORDS
 ELLIPSIS = "…"
 NAMED_BY = 2
 """The words before a telling one that are kept with it: ``Armor Class 6``."""
+MOST_RARE = 2
+"""The most telling words of a title that are kept first."""
 
 
 def telling_titles(titles: Sequence[str], width: int) -> list[str]:
     """`titles` that stand beside each other, each in at most `width` characters.
 
-    A long one keeps its beginning and end, as it would alone, if these tell it from the others.
-    Otherwise it keeps the words that do: ``… CLERICS … Armor Class 6``. Where different titles
-    would look the same, the later ones are numbered, if `width` has room for that.
+    A long one keeps the words that the fewest others have: ``… CLERICS … Armor Class 6``. Where
+    different titles would look the same, the later ones are numbered, if `width` has room for that.
     """
     return list(_telling(tuple(" ".join(title.split()) for title in titles), width))
 
@@ -45,44 +47,33 @@ def short_title(title: str, width: int) -> str:
 @lru_cache(maxsize=64)
 def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
     different = list(dict.fromkeys(titles))
-    holders: dict[str, int] = {}
-    for i, title in enumerate(different):
-        for word in set(map(_key, title.split())):
-            holders[word] = holders.get(word, 0) | 1 << i
+    held = Counter(word for title in different for word in set(map(_key, title.split())))
     shown: dict[str, str] = {}
     taken: set[str] = set()
-    for i, title in enumerate(different):
-        fits = len(title) <= width
-        short = title if fits else _shortened(title, i, len(different), holders, width)
-        made, n = short, 1
-        while made in taken:
+    for title in different:
+        short = title if len(title) <= width else _rarest(title, held, len(different), width)
+        name, n = short, 1
+        while name in taken and len(f" ({n + 1})") < width:
             n += 1
             number = f" ({n})"
-            if len(number) >= width:
-                break
-            made = short_title(short, width - len(number)) + number
-        taken.add(made)
-        shown[title] = made
+            name = short_title(short, width - len(number)) + number
+        taken.add(name)
+        shown[title] = name
     return tuple(shown[title] for title in titles)
 
 
-def _shortened(title: str, i: int, n: int, holders: Mapping[str, int], width: int) -> str:
-    """The title at place `i` of `n`. `holders` has a bit for each title that has a word."""
+def _rarest(title: str, held: Mapping[str, int], n: int, width: int) -> str:
+    """The words of a title that the fewest of `n` titles have, with those before the last of them,
+    and as many others as fit. `held` says how many have a word."""
     words = title.split()
+    rare = [at for at, word in enumerate(words) if held[_key(word)] < n]
+    rare.sort(key=lambda at: (held[_key(words[at])], not _tells(words[at]), at))
     chosen: list[int] = []
-    alike = (1 << n) - 1 ^ 1 << i
-    plain = short_title(title, width)
-    if _told_by(plain.split(), alike, holders):
-        return plain
-    while alike:
-        left = {at: (alike & holders[_key(word)]).bit_count() for at, word in enumerate(words)}
-        best = min(left, key=lambda at: (left[at], not _content(words[at]), at))
-        if left[best] == alike.bit_count() or len(_joined(words, [*chosen, best])) > width:
-            break
-        chosen.append(best)
-        alike &= holders[_key(words[best])]
+    for at in rare[:MOST_RARE]:
+        if len(_joined(words, [*chosen, at])) <= width:
+            chosen.append(at)
     if not chosen:
-        return plain
+        return short_title(title, width)
     last = max(chosen)
     for more in (range(last - 1, max(last - NAMED_BY, 0) - 1, -1), range(len(words))):
         for at in more:
@@ -92,22 +83,15 @@ def _shortened(title: str, i: int, n: int, holders: Mapping[str, int], width: in
     return _joined(words, chosen)
 
 
-def _told_by(words: Iterable[str], alike: int, holders: Mapping[str, int]) -> bool:
-    """Whether each of the titles `alike` lacks one of `words`. Names and numbers count, since a
-    heading such as ``I.A.`` tells readers nothing."""
-    for word in words:
-        if _content(word) or any(char.isdigit() for char in word):
-            alike &= holders.get(_key(word), alike)
-    return not alike
-
-
 def _key(word: str) -> str:
     return word.strip(",;:.!?()[]\"'").casefold()
 
 
-def _content(word: str) -> bool:
+def _tells(word: str) -> bool:
+    """Names and numbers do, and a heading such as ``I.A.`` tells readers nothing."""
     key = _key(word)
-    return len(key) > 3 and key.isalpha() and key not in FUNCTION_WORDS
+    is_name = len(key) > 3 and key.isalpha() and key not in FUNCTION_WORDS
+    return is_name or any(char.isdigit() for char in key)
 
 
 def _joined(words: Sequence[str], chosen: Iterable[int]) -> str:

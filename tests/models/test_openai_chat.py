@@ -277,7 +277,6 @@ SAYS = {"type": "text", "text": "Trolls"}
         [[THINKS], [SAYS]],
         [[THINKS, SAYS]],
         [[{"type": "reference", "reference_ids": [1]}, 7, None, SAYS], [], None],
-        [[{"type": "text", "text": {"value": "Trolls", "annotations": []}}]],
     ],
 )
 def test_content_in_parts_is_read_without_thoughts(serve: Serve, contents: list[Any]) -> None:

@@ -296,3 +296,16 @@ def test_a_frozen_server_is_told_within_the_deadline(
     with pytest.raises(StoreUnavailable, match="did not answer in time"):
         ours.read("SELECT pg_sleep(5)")
     assert ours.collection("ours").count() == len(CHUNKS)
+
+
+def test_so_is_one_that_freezes_while_a_journal_is_read(
+    address: str, ours: PgStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(address)
+    monkeypatch.setattr(journal, "_timeout_s", 0.5)
+    with ours.writing() as connection:
+        connection.exec_driver_sql("LOCK TABLE rule_edits")
+        with pytest.raises(StoreUnavailable, match="did not answer in time"):
+            journal.edited_rules("ours")
+    assert journal.edited_rules("ours") == {}
+    journal.close()

@@ -12,7 +12,7 @@ import typer
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MAX_NUMBER, Filtering, Place, Viewing, text_option
-from ragfilter.cli.output import emit, plain, show, table, warn, write
+from ragfilter.cli.output import emit, plain, show, table, write
 from ragfilter.cli.rules.select import (
     FOUND,
     OneChunk,
@@ -167,12 +167,10 @@ def import_(
     """
     user = filtering.viewer
     with place.open("rules") as bench:
-        store = bench.collection(place.collection)
-        chunks, incomplete = store.entries(), store.incomplete
+        chunks, incomplete = place.entries(bench)
         # A hidden chunk is refused like one that does not exist.
         stored = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
         plan = rule_files.plan(file, stored, with_doubts=with_doubts)
-        warn(incomplete)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
     document = place.head(incomplete) | {

@@ -50,7 +50,6 @@ from ragfilter.rules.lint import (
 from ragfilter.rules.overview import RuleFilter, brief
 from ragfilter.rules.rule import parse, read_text, shorten
 from ragfilter.rules.rule_files import (
-    Outcome,
     RefusedLine,
     check_rules,
     read,
@@ -204,25 +203,17 @@ def run_expectations(
     else:
         user = viewing.viewer
         with place.open("rules") as bench:
-            store = bench.collection(place.collection)
-            chunks = store.entries()
-            incomplete = store.incomplete
-        warn(incomplete)
+            chunks, incomplete = place.entries(bench)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
     outcome = check_rules(expectations, known)
-    document = asdict(outcome) | {"incomplete": incomplete}
-    show(document, _outcome_text(outcome))
-    return FOUND if outcome.broken else 0
-
-
-def _outcome_text(outcome: Outcome) -> str:
     lines = [
         f"line {each.line}: {each.chunk_id} must {each.must}: {each.reason} ({each.question})"
         for each in outcome.broken
     ]
     figures = f"{counted(outcome.questions, 'question')}, {counted(outcome.tested, 'expectation')}"
     lines.append(f"{figures}, {len(outcome.broken)} broken")
-    return "\n".join(lines) + "\n"
+    show(asdict(outcome) | {"incomplete": incomplete}, "\n".join(lines) + "\n")
+    return FOUND if outcome.broken else 0
 
 
 TITLE_WIDTH = 44
@@ -245,12 +236,10 @@ def list_(
     """List chunks with their rules, most urgent first."""
     user = viewing.viewer
     with place.open("rules") as bench:
-        store = bench.collection(place.collection)
-        visible = sum(user.sees(chunk) for chunk in store.entries().values())
+        chunks, incomplete = place.entries(bench)
+        visible = sum(map(user.sees, chunks.values()))
         wanted = {*select_ids(bench, place.collection, where, user)}
         listing = list_chunks(user, bench, place.collection).find(RuleFilter())
-        incomplete = store.incomplete
-    warn(incomplete)
     rows = [row for row in listing if row.id in wanted]
     listed = rows[:limit]
     documents = [

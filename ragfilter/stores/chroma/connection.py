@@ -1,6 +1,5 @@
-"""A connection to Chroma: the client, what is cached of its collections, and our own errors for
-whatever it raises. Source: docs/design.md#chroma, also for each undocumented part that is used, for
-tested releases only.
+"""A connection to Chroma: the client, and our own errors for whatever it raises. Source:
+docs/design.md#chroma, also for each undocumented part that is used, for tested releases only.
 
 Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here every wait has
 a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
@@ -10,12 +9,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import SplitResult
-from uuid import UUID
 
 from ragfilter.basics.threads import within
 from ragfilter.errors import (
@@ -27,8 +24,6 @@ from ragfilter.errors import (
     check_version,
     extra,
 )
-from ragfilter.stores.copies import write_catalogue
-from ragfilter.stores.marked import VERSION, C, MarkedStore, new_version
 from ragfilter.text.urls import basic_auth, shown, web_address
 
 with extra("chroma"):
@@ -36,11 +31,9 @@ with extra("chroma"):
     import httpx
     import packaging as packaging
     from chromadb.api import ClientAPI
-    from chromadb.api.models.Collection import Collection as RawCollection
     from chromadb.api.shared_system_client import SharedSystemClient
     from chromadb.config import Settings as ChromaSettings
     from chromadb.errors import (
-        InternalError,
         InvalidArgumentError,
         InvalidDimensionException,
         NotFoundError,
@@ -140,92 +133,7 @@ def guard(where: str) -> Iterator[None]:
         raise _failure("Chroma failed", error, where, DAMAGED) from error
 
 
-class Connection(MarkedStore[C]):
-    """A Chroma client, which is opened anew after a failed write."""
-
-    def __init__(self, client: ClientAPI, *, where: str, shared: bool) -> None:
-        super().__init__(where=where, shared=shared)
-        self._client = client
-        self._opening = threading.Lock()
-        self._writing = threading.RLock()
-        self._failed: set[str] = set()
-        self.lost: dict[UUID, frozenset[str]] = {}
-
-    @property
-    def client(self) -> ClientAPI:
-        with self._opening:
-            return self._client
-
-    def look_up(self, name: str) -> RawCollection:
-        """Chroma's own object of a collection. Raises CollectionMissing."""
-        with guard(self.where):
-            raw = self.client.get_collection(name, embedding_function=None)
-        # A write would build the embedding function that the stored schema names.
-        raw._model.serialized_schema = None
-        return raw
-
-    def mark(self, name: str, values: Mapping[str, str]) -> None:
-        """Change the metadata of a collection, with a new version."""
-        with self.changing(name):
-            # An object of its own, since a query that runs now relies on the marks that it read.
-            raw = self.look_up(name)
-            # Chroma refuses a change that names the space, even if it is the same one.
-            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
-            raw.modify(metadata={**kept, **values, VERSION: new_version()})
-            self.replaced.add(str(kept.get(VERSION, "")))
-
-    @contextmanager
-    def changing(self, name: str) -> Iterator[None]:
-        """Wrap every write to the collection `name` in Chroma in this; one at a time."""
-        with self._writing:
-            self.reopen_after_failure()
-            try:
-                with guard(self.where):
-                    yield
-            except StoreError as error:
-                if isinstance(error.__cause__, InternalError) and not self.shared:
-                    self._failed.add(name)
-                raise
-            finally:
-                self.looked_up = {}
-
-    def reopen_after_failure(self) -> None:
-        """Reopen the folder if a write failed, as on a full disk.
-
-        Such a write may be in Chroma's log, which is applied when the folder is opened, and only
-        then do reads return the truth. The next write of the old client may also wait forever.
-        Raises StoreError if there is still no room; searches then continue with the old client.
-        """
-        with self._writing:
-            if not self._failed:
-                return
-            if reason := _disk_refusal(Path(self.where)):
-                raise _unwritable(f"{self.where} cannot be written: {reason}", self.where)
-            with self._opening:
-                self._client.close()  # type: ignore[attr-defined]
-                self._client = open_folder(Path(self.where))
-            self.catalogues.clear()
-            self.looked_up = {}
-            names, self._failed = self._failed, set()
-            for name in names:
-                with suppress(CollectionMissing):
-                    self.mark(name, {})
-
-    def catalogue_file(self, name: str) -> Path | None:
-        """None if others write to the store too."""
-        return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
-
-    def close(self) -> None:
-        """Close the client. Catalogues changed by edits are written for the next opening."""
-        try:
-            for name in self.unwritten & self.catalogues.keys():
-                if (file := self.catalogue_file(name)) is not None:
-                    write_catalogue(file, *self.catalogues[name])
-        finally:
-            self.client.close()  # type: ignore[attr-defined]
-
-
-def _unwritable(what: str, where: str) -> StoreError:
+def unwritable(what: str, where: str) -> StoreError:
     return StoreError(
         f"{what}.",
         remedy=f"Free up space on the disk of {where}, or make it writable. Nothing there is "
@@ -236,14 +144,14 @@ def _unwritable(what: str, where: str) -> StoreError:
 def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
     """What failed and why. For a folder the disk is checked too, since Chroma rarely names it."""
     words = _words(error)
-    if not _UNWRITABLE.search(words.lower()) and (reason := _disk_refusal(Path(where))):
+    if not _UNWRITABLE.search(words.lower()) and (reason := disk_refusal(Path(where))):
         words = f"{words} ({reason})"
     if _UNWRITABLE.search(words.lower()):
-        return _unwritable(f"{what}: {words}", where)
+        return unwritable(f"{what}: {words}", where)
     return StoreError(f"{what}: {words}.", remedy=remedy, action="rebuild")
 
 
-def _disk_refusal(folder: Path) -> str:
+def disk_refusal(folder: Path) -> str:
     """Why a file of one megabyte cannot be written in `folder`, in the system's words; "" if it
     can. Most errors of Chroma do not say that a disk is full or read-only."""
     try:

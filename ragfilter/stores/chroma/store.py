@@ -8,24 +8,35 @@ metadata, so conditions are checked in memory.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+from uuid import UUID
 
 import numpy as np
 
-from ragfilter.errors import extra
+from ragfilter.errors import CollectionMissing, StoreError, extra
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata as rows
 from ragfilter.stores.base import pages, query_vector
-from ragfilter.stores.chroma.connection import Connection, guard, open_folder, open_server
-from ragfilter.stores.marked import VERSION, MarkedCollection
+from ragfilter.stores.chroma.connection import (
+    disk_refusal,
+    guard,
+    open_folder,
+    open_server,
+    unwritable,
+)
+from ragfilter.stores.copies import write_catalogue
+from ragfilter.stores.marked import VERSION, MarkedCollection, MarkedStore, new_version
 from ragfilter.text.urls import shown
 
 with extra("chroma"):
+    from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection as RawCollection
     from chromadb.errors import InternalError
 
@@ -48,7 +59,7 @@ WRITE_BATCH = 5_000
 class ChromaCollection(MarkedCollection):
     """One collection of Chroma."""
 
-    _store: Connection[Any]
+    _store: ChromaStore
 
     @property
     def marks(self) -> Mapping[str, Any]:
@@ -223,16 +234,97 @@ class ChromaCollection(MarkedCollection):
             yield from zip(got["ids"], *(got[each] for each in fields), strict=True)
 
 
-class ChromaStore(Connection[ChromaCollection]):
-    """The collections of one Chroma client."""
+class ChromaStore(MarkedStore[ChromaCollection]):
+    """The collections of one Chroma client, which is opened anew after a failed write."""
 
     kind = ChromaCollection
+
+    def __init__(self, client: ClientAPI, *, where: str, shared: bool) -> None:
+        super().__init__(where=where, shared=shared)
+        self._client = client
+        self._opening = threading.Lock()
+        self._writing = threading.RLock()
+        self._failed: set[str] = set()
+        self.lost: dict[UUID, frozenset[str]] = {}
 
     @classmethod
     def folder(cls, folder: Path, *, shared: bool = False) -> ChromaStore:
         """The embedded store in `folder`. The caller holds the workspace lock, or the store is
         `shared` with its owner."""
         return cls(open_folder(folder), where=str(folder), shared=shared)
+
+    @property
+    def client(self) -> ClientAPI:
+        with self._opening:
+            return self._client
+
+    def look_up(self, name: str) -> RawCollection:
+        """Chroma's own object of a collection. Raises CollectionMissing."""
+        with guard(self.where):
+            raw = self.client.get_collection(name, embedding_function=None)
+        # A write would build the embedding function that the stored schema names.
+        raw._model.serialized_schema = None
+        return raw
+
+    def mark(self, name: str, values: Mapping[str, str]) -> None:
+        """Change the metadata of a collection, with a new version."""
+        with self.changing(name):
+            # An object of its own, since a query that runs now relies on the marks that it read.
+            raw = self.look_up(name)
+            # Chroma refuses a change that names the space, even if it is the same one.
+            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
+            raw.modify(metadata={**kept, **values, VERSION: new_version()})
+            self.replaced.add(str(kept.get(VERSION, "")))
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[None]:
+        """Wrap every write to the collection `name` in Chroma in this; one at a time."""
+        with self._writing:
+            self.reopen_after_failure()
+            try:
+                with guard(self.where):
+                    yield
+            except StoreError as error:
+                if isinstance(error.__cause__, InternalError) and not self.shared:
+                    self._failed.add(name)
+                raise
+            finally:
+                self.looked_up = {}
+
+    def reopen_after_failure(self) -> None:
+        """Reopen the folder if a write failed, as on a full disk.
+
+        Such a write may be in Chroma's log, which is applied when the folder is opened, and only
+        then do reads return the truth. The next write of the old client may also wait forever.
+        Raises StoreError if there is still no room; searches then continue with the old client.
+        """
+        with self._writing:
+            if not self._failed:
+                return
+            if reason := disk_refusal(Path(self.where)):
+                raise unwritable(f"{self.where} cannot be written: {reason}", self.where)
+            with self._opening:
+                self._client.close()  # type: ignore[attr-defined]
+                self._client = open_folder(Path(self.where))
+            self.catalogues.clear()
+            self.looked_up = {}
+            names, self._failed = self._failed, set()
+            for name in names:
+                with suppress(CollectionMissing):
+                    self.mark(name, {})
+
+    def catalogue_file(self, name: str) -> Path | None:
+        """None if others write to the store too."""
+        return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
+
+    def close(self) -> None:
+        """Close the client. Catalogues changed by edits are written for the next opening."""
+        try:
+            for name in self.unwritten & self.catalogues.keys():
+                if (file := self.catalogue_file(name)) is not None:
+                    write_catalogue(file, *self.catalogues[name])
+        finally:
+            self.client.close()  # type: ignore[attr-defined]
 
     def names(self) -> list[str]:
         with guard(self.where):

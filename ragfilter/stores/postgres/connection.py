@@ -11,8 +11,8 @@ from math import inf
 from typing import Any
 
 from ragfilter.basics.database import Book
-from ragfilter.basics.threads import Shelf, within
-from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable, extra
+from ragfilter.basics.threads import Shelf
+from ragfilter.errors import CollectionMissing, StoreError, extra
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.postgres import rows
 
@@ -98,14 +98,7 @@ class Reader(Book):
                 found: Sequence[Any] = connection.exec_driver_sql(query, given).all()
                 return found
 
-        try:
-            with self._guard():
-                return within(self._timeout_s, work)
-        except TimeoutError as error:
-            raise StoreUnavailable(
-                f"The database at {self.where} did not answer in time.",
-                remedy="Check that its server runs and is not overloaded.",
-            ) from error
+        return self._in_time(work)
 
     def index_settings(self, width: int) -> dict[str, str | int]:
         """The settings of a search of an index as wide as this."""
