@@ -175,7 +175,8 @@ def differing_value(text: str | None, question: str) -> str:
         counted = [" ".join(words) for term in terms for words in _counted(term)]
         named = any(words in asked for term in terms for words in _counted(term))
         met = any(prepared(term, rule.match) in sought for term in terms)
-        if named and not met and 2 * len(counted) >= len(terms):
+        numbered = sum(any(map(str.isdigit, term)) for term in terms)
+        if named and not met and 2 * numbered >= len(terms):
             return counted[0]
     return ""
 

@@ -76,7 +76,6 @@ def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
     table = page.run().at.dataframe[0].value
     assert sorted(table["tokens"][:-1]) == list(table["tokens"][:-1])
     assert table["ms"].isna().sum() == 3
-    assert any("Profiles that ask an LLM (llm-filter)" in text for text in page.html)
     page.choose("view", "Layers")
     assert list(page.at.dataframe[0].value["layer"]) == ["Cutoff", "Cutoff"]
     assert any("The judge, which calls an LLM" in text for text in page.html)
