@@ -147,8 +147,8 @@ def _open_more(view: View) -> None:
         st.button(
             "Search again" if only else "Recorded hits",
             key="open-recorded",
-            on_click=_ask_recorded,
-            args=(not only,),
+            on_click=state.update,
+            kwargs={"recorded": not only, "pending": "again"},
             help="Filter what a trace says was retrieved for this question, and nothing else.",
         )
     draw_present_button()
@@ -157,11 +157,6 @@ def _open_more(view: View) -> None:
         share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     guide.draw(view.resources)
-
-
-def _ask_recorded(on: bool) -> None:
-    state.session().recorded = on
-    state.renew()
 
 
 def _open_tuning(on: bool) -> None:

@@ -109,13 +109,9 @@ def draw_present_button() -> None:
             shortcut="P",
             icon=":material/close:" if on else ":material/present_to_all:",
             type="tertiary",
-            on_click=_flip_present,
+            on_click=state.update,
+            kwargs={"present": not on, "scene": 0},
         )
-
-
-def _flip_present() -> None:
-    state.session().present = not state.session().present
-    state.session().scene = 0
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:

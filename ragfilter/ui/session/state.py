@@ -299,6 +299,12 @@ def put(value: Any, field: str) -> None:
     setattr(session(), field, value)
 
 
+def update(**values: Any) -> None:
+    """Store these values in the session."""
+    for name, value in values.items():
+        put(value, name)
+
+
 def keep(value: Any, name: str) -> None:
     """Keep what was chosen in a widget under this key."""
     st.session_state[name] = value
