@@ -18,7 +18,6 @@ import streamlit as st
 
 from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.layers.clearance import with_clearance
 from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
@@ -270,11 +269,6 @@ def _own(profile: str, environ: Mapping[str, str] | None = None) -> Config:
 @lru_cache(maxsize=64)
 def _load(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
     return config.load(profile=profile, environ=dict(environ))
-
-
-def as_viewed(settings: Settings) -> Settings:
-    """`settings` with clearance on, unless it was switched off by hand."""
-    return with_clearance(settings, user())
 
 
 def user() -> User:
