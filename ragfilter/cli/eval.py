@@ -24,7 +24,6 @@ from ragfilter.cli.options import (
 )
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.settings.config import Config
 from ragfilter.settings.profiles import PROFILES
@@ -78,22 +77,18 @@ class Sides(Viewing):
         """The name of loaded settings."""
         return f"{loaded.profile}{self.with_config}"
 
-    def viewer_of(self, loaded: Config) -> User:
-        """The user for whom loaded settings filter."""
-        return viewer(self.user, loaded.settings)
-
-    def load(self) -> list[Config]:
-        """The settings of every profile."""
+    def load(self) -> list[tuple[Config, User]]:
+        """The settings of every profile, each with the user for whom they filter."""
         names: list[str | None] = [*(self.profile or [])]
         names = names or ["llm-filter" if self.prompts else None]
-        return [self._open(name, {})[0] for name in dict.fromkeys(names)]
+        return [self._open(name, {}) for name in dict.fromkeys(names)]
 
     def variants(self) -> tuple[tuple[Variant, ...], str]:
         """What to measure, and a note on the combinations of values that settings refuse. Raises
         SettingsError if they refuse all."""
         from ragfilter.evaluate.variants import Variant, judged
 
-        bases, axes = self.load(), self._axes()
+        bases, axes = [loaded for loaded, _ in self.load()], self._axes()
         named: dict[str, Settings] = {}
         refused: list[SettingsError] = []
         for base, values in product(bases, product(*axes.values())):
@@ -164,8 +159,8 @@ def _one(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
     from ragfilter.evaluate import evaluation, frame, wording
     from ragfilter.evaluate.variants import filtered_and_plain
 
-    (loaded,) = sides.load()
-    settings, user = loaded.settings, sides.viewer_of(loaded)
+    ((loaded, user),) = sides.load()
+    settings = loaded.settings
     with labelled.open("eval", place, user) as opened:
         labels = opened.labels
         options.warn_learned_elsewhere(settings, opened.backends)
@@ -200,8 +195,7 @@ def _save(labelled: LabelledOptions, place: Place, sides: Sides, name: str) -> N
     from ragfilter.cli.runs import shown
     from ragfilter.evaluate import query_sets, runs
 
-    (loaded,) = sides.load()
-    user = sides.viewer_of(loaded)
+    ((loaded, user),) = sides.load()
     with labelled.open("eval", place, user) as opened:
         warn_of(opened.labels)
         bench, backends = opened.bench, opened.backends

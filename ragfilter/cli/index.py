@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import closing
 from dataclasses import asdict
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,11 +17,10 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, columns_of, in_words, refuse, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
-from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
 
 if TYPE_CHECKING:
-    from ragfilter.indexing.order import Done, Order, Watch
+    from ragfilter.indexing.order import Done, Order
     from ragfilter.indexing.queue import Queue
     from ragfilter.settings.deployment import Deployment
 
@@ -103,7 +102,7 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
             from ragfilter.indexing.order import carry_out
             from ragfilter.indexing.sentences import Sentences, prepare
 
-            report = carry_out(order, bench, progress.watch())
+            report = carry_out(order, bench, progress.show)
             for embedded in prepare(bench, Sentences(bench.workspace)):
                 progress.show("sentences embedded", *embedded)
             return report
@@ -125,18 +124,6 @@ class _Progress:
         of = f" of {total:,}" if total else ""
         self.reached = f"{done:,}{of} {what}. Run the same command again to continue."
         self._bar(what)(done, total)
-
-    def watch(self) -> Watch:
-        """Shows what is done in this process."""
-        from ragfilter.indexing.order import PHASES, Watch
-
-        show = self.show
-
-        class Shown(Watch):
-            def progress(self, phase: str) -> Progress:
-                return partial(show, PHASES[phase])
-
-        return Shown()
 
 
 def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done | None:
@@ -167,26 +154,17 @@ def _waited(queue: Queue, order: Order, deployment: Deployment, progress: _Progr
         # The app may have another working directory.
         source = str(Path(source).expanduser().resolve())
     job = queue.put(replace(order, source=source, embedder=deployment.embedding_model))
-    ahead = [
-        each.order.collection for each in queue.jobs() if each.standing.open and each.id < job.id
-    ]
-    waits = f", after {', '.join(ahead)}" if ahead else ""
-    output.tell(f"The app has the workspace open. It indexes for this command{waits}.")
+    output.tell("The app has the workspace open. It indexes for this command.")
     try:
-        while job.standing.open:
-            if not queue.attended:
-                raise StoreError(
-                    "The app that was indexing has exited.",
-                    remedy="Run the same command again to continue from there.",
-                )
+        while job.standing.open and queue.attended:
             time.sleep(LOOK_S)
             job = queue.job(job.id) or job
             at = job.standing
             if at.phase:
                 progress.show(at.phase, at.done, at.total)
-        if job.standing.state == "stopped":
-            raise InputError(
-                "The indexing was stopped in the app.",
+        if job.standing.open or job.standing.state == "stopped":
+            raise StoreError(
+                "The app has stopped indexing.",
                 remedy="Run the same command again to continue from there.",
             )
         return job.standing.result()
@@ -217,8 +195,7 @@ def text(done: Done) -> str:
     }
     listed = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
     left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
-    warnings = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
     return (
         f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}"
-        f"{warnings}, {report.seconds:.1f} s\n"
+        f", {report.seconds:.1f} s\n"
     ) + (f"{report.collection}: {done.labels}\n" if done.labels else "")

@@ -17,7 +17,7 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, Filtering, Place, file_of, load_config
 from ragfilter.cli.query import answer_of
-from ragfilter.cli.runs import OtherId, RunId
+from ragfilter.cli.runs import RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import PoolResult
@@ -109,7 +109,7 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
 
 
 @command(report)
-def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = None) -> None:
+def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
     from ragfilter.evaluate import runs
     from ragfilter.publish import reports

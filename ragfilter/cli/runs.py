@@ -27,12 +27,6 @@ runs = make_group(
 RunId = Annotated[
     int, typer.Argument(metavar="RUN", min=1, max=MAX_NUMBER, help="Number of the run.")
 ]
-OtherId = Annotated[
-    int,
-    typer.Argument(
-        metavar="OTHER", min=1, max=MAX_NUMBER, help="Number of the run to compare it with."
-    ),
-]
 
 
 @command(runs, "list", json=True)

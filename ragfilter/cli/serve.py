@@ -38,12 +38,7 @@ def serve_app(
     import click
 
     # Checked before anything is indexed, which takes a minute.
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        raise InputError(
-            f"Port {port} is in use or not allowed.", remedy="Choose another with --port NUMBER."
-        ) from None
+    _bind("127.0.0.1", port).close()
     with options.open_for(data_dir, "app") as bench:
         place = bench.deployment.address or str(bench.workspace.path)
         wanted = demo or not bench.collections()
@@ -202,6 +197,6 @@ def _bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise InputError(
-            f"The service cannot be bound to {host}, port {port}: {error.strerror or error}.",
-            remedy="Choose others with --host and --port.",
+            f"Port {port} of {host} is in use or not allowed: {error.strerror or error}.",
+            remedy="Choose another with --port NUMBER.",
         ) from None

@@ -56,9 +56,9 @@ EPSILON = 1e-9
 SIGNIFICANT = 0.05
 SEVERE = 0.5
 DIGITS = 6
-RECHUNKED = "The chunks are cut otherwise: recalibrate, then renew the baseline."
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """What recall and F1, which are always checked, may drop unless limits say otherwise."""
+RECHUNKED = "The chunks are cut otherwise: recalibrate, then renew the baseline."
 NAMES = {
     "precision": "precision", "recall": "recall", "f1": "F1", "kept": "kept chunks",
     "lost": "lost relevant chunks",
@@ -334,17 +334,18 @@ def decide(
             action="baseline",
         )
     relevant = {i: int(n) for i, n in zip(rows["id"], rows["relevant"], strict=True)}
-    fewer = {
-        i: figures.relevant - relevant[i]
-        for i, figures in sorted(baseline.queries.items())
-        if i in relevant and figures.relevant > relevant[i]
+    lost = {
+        i: each.relevant - relevant[i]
+        for i, each in sorted(baseline.queries.items())
+        if i in relevant and each.relevant != relevant[i]
     }
-    missing = tuple(sorted(baseline.queries.keys() - relevant.keys()))
-    if baseline.collection_version == now.collection_version:
-        mapped = None
-    if mapped is not None:
+    # Chunks of another size would not leave every question with as many that are relevant.
+    other_version = baseline.collection_version != now.collection_version
+    rechunked = mapped is not None and other_version and bool(lost)
+    if rechunked:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
-        fewer = {}
+    fewer = {} if rechunked else {i: n for i, n in lost.items() if n > 0}
+    missing = tuple(sorted(baseline.queries.keys() - relevant.keys()))
     if partly and missing:
         notes.append(
             f"{len(missing)} of {len(baseline.queries)} questions in the baseline were not "
@@ -362,7 +363,7 @@ def decide(
     return Gate(
         passed=passed and not worse and (gone is None or gone.passed),
         gone=gone, drops=drops, checks=checks, notes=tuple(notes), drift=drift,
-        verdict=RECHUNKED if worse and mapped is not None else what_moved(drift, worse=worse),
+        verdict=RECHUNKED if worse and rechunked else what_moved(drift, worse=worse),
     )  # fmt: skip
 
 

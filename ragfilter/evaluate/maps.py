@@ -156,7 +156,12 @@ def make(
     xs = points(first, settings, n)
     ys = (0.0,) if second is None else points(second, settings, n)
     if quick:
-        means_by_figure = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
+        cutoff, ranked = settings.cutoff, rankings(pools, qrels, settings, user)
+        values: dict[str, Points] = {THRESHOLD: [cutoff.gap_threshold], y: ys, x: xs}
+        offsets = values.get(OFFSET, [cutoff.distance_offset])
+        means_by_figure = figures(ranked, gap_cuts(ranked, cutoff, values[THRESHOLD], offsets))
+        if x == OFFSET:
+            means_by_figure = {name: means.T for name, means in means_by_figure.items()}
     else:
         tried = [
             _with(
@@ -168,34 +173,13 @@ def make(
         tables = sweep(
             pools, qrels, [s for s in tried if s], user, progress=progress, lacking=lacking
         )
-        means_by_figure = {name: np.full(len(tried), np.nan) for name in tables}
+        means_by_figure = {}
         for name, table in tables.items():
-            means = table.mean(axis=0)
+            means, whole = table.mean(axis=0), np.full(len(tried), np.nan)
             means[list(lacking)] = np.nan
-            means_by_figure[name][accepted] = means
-        means_by_figure = {
-            name: means.reshape(len(xs), len(ys)) for name, means in means_by_figure.items()
-        }
+            whole[accepted] = means
+            means_by_figure[name] = whole.reshape(len(xs), len(ys))
     return Map(first, second, xs, ys, means_by_figure)
-
-
-def _gap(
-    pools: Mapping[str, Pool],
-    qrels: Qrels,
-    settings: Settings,
-    user: User | None,
-    x: str,
-    xs: Sequence[float],
-    ys: Sequence[float],
-    *,
-    one: bool,
-) -> Figures:
-    ranked = rankings(pools, qrels, settings, user)
-    cutoff = settings.cutoff
-    other = (cutoff.distance_offset,) if x == THRESHOLD else (cutoff.gap_threshold,)
-    pair = (xs, other if one else ys) if x == THRESHOLD else (other if one else ys, xs)
-    means = figures(ranked, gap_cuts(ranked, cutoff, *pair))
-    return means if x == THRESHOLD else {name: values.T for name, values in means.items()}
 
 
 def by_factors(low: float, high: float) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -22,7 +22,7 @@ from ragfilter.errors import CollectionMissing, InputError, ModelError, Ragfilte
 from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.model import Chunk
 from ragfilter.models.embedder import OPENAI
-from ragfilter.protocols import Embedder, Progress, Vectors
+from ragfilter.protocols import Embedder, Vectors
 from ragfilter.stores.base import IndexReport
 from ragfilter.workbench import Workbench, make_embedder, read_deployment
 
@@ -101,11 +101,8 @@ EVERY = 1000
 """So many records are read between two reports."""
 MAX_LISTED = 1000
 """So many records that were left out are listed; the others are counted."""
-PHASES = {
-    "records": "records read",
-    "index": "texts embedded, chunks written",
-    "rebuild": "chunks restored",
-}
+Report = Callable[[str, int, int], None]
+"""Is told what is done, how much of it, and of how much (0 if that is not known)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,32 +147,24 @@ class Done:
     """How many labels were mapped to other chunks; empty if none had to be."""
 
 
-class Watch:
-    """What happens while an order is carried out. Its methods may raise to stop the work."""
-
-    def progress(self, phase: str) -> Progress | None:
-        """Who is told how far a phase, one of `PHASES`, has come. A total of 0 is not known."""
-        return None
-
-    def refused(self, refusal: Refusal) -> None:
-        """A record was left out."""
-
-
-QUIET = Watch()
-
-
-def _counted(records: Iterable[Record], progress: Progress | None) -> Iterator[Record]:
+def _counted(records: Iterable[Record], report: Report) -> Iterator[Record]:
     """The records, counted as they are read: their number is not known in advance."""
     for number, record in enumerate(records, start=1):
-        if progress is not None and number % EVERY == 0:
-            progress(number, 0)
+        if number % EVERY == 0:
+            report("records read", number, 0)
         yield record
 
 
-def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
+def carry_out(
+    order: Order,
+    bench: Workbench,
+    report: Report = lambda *_: None,
+    refuse: Callable[[Refusal], None] = lambda refusal: None,
+) -> Done:
     """Index what the order says. Rules that were edited stay as edited, also with `reset`.
 
-    Raises InputError, StoreError, ModelError.
+    `refuse` is told what is left out. Both may raise to stop the work. Raises InputError,
+    StoreError, ModelError.
     """
     name, pinned = order.collection, bench.deployment.embedding_model
     if order.embedder and pinned and order.embedder != pinned:
@@ -200,8 +189,8 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
                 "There is no copy to rebuild from: the database itself holds the collection.",
                 remedy="Restore the database from its backup, or index the source again.",
             )
-        progress = watch.progress("rebuild")
-        return Done(rebuild(name, workspace=bench.workspace, rules=rules(), progress=progress))
+        restored = partial(report, "chunks restored")
+        return Done(rebuild(name, workspace=bench.workspace, rules=rules(), progress=restored))
     refused: list[Refusal] = []
     left_out = 0
 
@@ -210,7 +199,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         left_out += 1
         if left_out <= MAX_LISTED:
             refused.append(Refusal(error.message, error.remedy))
-            watch.refused(refused[-1])
+            refuse(refused[-1])
 
     embedder: Embedder = (
         bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
@@ -221,17 +210,17 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
     labelled = keep_quotes(bench, name)
-    report = index(
-        _counted(load(order.source, reading=reading), watch.progress("records")),
+    indexed = index(
+        _counted(load(order.source, reading=reading), report),
         name=name,
         workspace=bench.workspace,
         embedder=embedder,
         reset=order.reset,
         rules=rules,
-        progress=watch.progress("index"),
+        progress=partial(report, "texts embedded, chunks written"),
     )
     told = remap_labels(bench, name, before=labelled).told if labelled is not None else ""
-    return Done(report, tuple(refused), left_out, told)
+    return Done(indexed, tuple(refused), left_out, told)
 
 
 def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:

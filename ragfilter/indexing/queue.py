@@ -26,8 +26,7 @@ from pydantic import TypeAdapter
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, WHOLE
 from ragfilter.errors import Action, RagfilterError, WorkspaceLocked, extra
-from ragfilter.indexing.order import PHASES, Done, Order, Refusal, Watch, carry_out
-from ragfilter.protocols import Progress
+from ragfilter.indexing.order import Done, Order, Refusal, carry_out
 from ragfilter.stores.base import IndexReport
 from ragfilter.text.numbers import Pace
 from ragfilter.workbench import Workbench
@@ -359,7 +358,7 @@ class Worker:
         try:
             watch.tell(force=True)
             self._queue.unpack(job)
-            done = carry_out(job.order, self._bench, watch)
+            done = carry_out(job.order, self._bench, watch.report, watch.refuse)
         except OrderStopped:
             ended = {"state": "waiting" if self._end.is_set() else "stopped"}
         except WorkspaceLocked:
@@ -385,7 +384,7 @@ class Worker:
 
 
 @dataclass
-class _Telling(Watch):
+class _Telling:
     """Writes how an order goes, and stops it when it is to stop."""
 
     queue: Queue
@@ -394,20 +393,16 @@ class _Telling(Watch):
     end: threading.Event
     standing: Standing = Standing("running")
     told: float = 0.0
+    pace: Pace = field(default_factory=Pace)
 
-    def progress(self, phase: str) -> Progress:
-        pace = Pace()
+    def report(self, phase: str, done: int, total: int) -> None:
+        left = self.pace.left(done, total)
+        self.standing = replace(
+            self.standing, phase=phase, done=done, total=total, seconds_left=left
+        )
+        self.tell()
 
-        def show(done: int, total: int) -> None:
-            self.standing = replace(
-                self.standing, phase=PHASES[phase], done=done, total=total,
-                seconds_left=pace.left(done, total),
-            )  # fmt: skip
-            self.tell()
-
-        return show
-
-    def refused(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: Refusal) -> None:
         refused = (*self.standing.refused, refusal)
         self.standing = replace(self.standing, refused=refused, left_out=len(refused))
 

@@ -123,14 +123,10 @@ def analyse(
     by_text = {rule.text: rule for rule in rules.values()}
     others = {c.id: by_text[c.rule] for c in catalogue.values() if c.rule in by_text}
     shared = find_shared({**others, **rules}, catalogue)
-    known: dict[tuple[AnyRule, str, str], tuple[Finding, ...]] = {}
     ids_of: dict[tuple[AnyRule, Finding], list[str]] = defaultdict(list)
     for chunk_id, rule in rules.items():
         chunk = catalogue.get(chunk_id, Chunk(chunk_id))
-        key = rule, chunk.title, chunk.text
-        if key not in known:
-            known[key] = check_rule(*key)
-        for finding in known[key]:
+        for finding in check_rule(rule, chunk.title, chunk.text):
             ids_of[rule, finding].append(chunk_id)
         if chunk_id in shared:
             ids_of[rule, shared[chunk_id]].append(chunk_id)

@@ -151,7 +151,7 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert (label.chunk_id, label.grade, label.who) == (chunk, 2, "bakery.tsv")
     assert any("1 labelled id not in the" in toast.value for toast in page.at.toast)
     warned = " ".join(page.warnings)
-    assert "bakery.tsv repeats 1 label, the first in line 2; each counts once." in warned
+    assert "bakery.tsv repeats 1 label, the first in line 2; each counts once" in warned
     assert "bakery.tsv has labels for 1 query not in bakery.csv, such as 'b9'" in warned
     # Whoever may not see everything does not learn which labelled chunks are missing.
     assert "gone" not in " ".join(page.html)

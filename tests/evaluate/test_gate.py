@@ -126,10 +126,14 @@ def test_a_baseline_of_something_else_is_told() -> None:
 def test_changed_chunking_is_told_from_a_worse_filter() -> None:
     baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
     other = ORIGIN.model_copy(update={"collection_version": "8"})
-    gate = decide(rows(*(0.4,) * 8), baseline=baseline, now=other, mapped=0.98)
+    cut = rows(*(0.4,) * 8, q1=3)
+    gate = decide(cut, baseline=baseline, now=other, mapped=0.98)
     assert gate.notes[0] == "Chunking changed, labels mapped: 98%."
     assert gate.verdict == "The chunks are cut otherwise: recalibrate, then renew the baseline."
     assert decide(rows(*(1.0,) * 8), baseline=baseline, now=other, mapped=0.98).verdict == ""
+    # Labels that were mapped once, for an earlier baseline, excuse nothing later.
+    worse = decide(rows(*(0.4,) * 8), baseline=baseline, now=other, mapped=0.98)
+    assert worse.verdict.startswith("The filter got worse")
 
 
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])

@@ -3,7 +3,6 @@ the `history` of these, and `export`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -244,36 +243,34 @@ def history(
         typer.echo("No rule has been edited yet.", err=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turning:
-    """What to revert or restore: a change, one chunk's last edit, or the last of all."""
-
-    chunk: OneChunk = None
-    edit: EditId = None
-
-
 @command(rules, json=True)
-def undo(place: Place, filtering: Filtering, saving: Saving, turning: Turning) -> int:
+def undo(
+    place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None
+) -> int:
     """Undo the last change of the collection, the last edit of one chunk, or any edit.
 
     Exits with 1 if nothing was undone because labelled queries would lose recall.
     """
-    return _turn("undo", place, filtering, saving, turning)
+    return _turn("undo", place, filtering, saving, chunk, edit)
 
 
 @command(rules, json=True)
-def redo(place: Place, filtering: Filtering, saving: Saving, turning: Turning) -> int:
+def redo(
+    place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None
+) -> int:
     """Redo the change that was undone last, the last of one chunk, or any that was undone.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """
-    return _turn("redo", place, filtering, saving, turning)
+    return _turn("redo", place, filtering, saving, chunk, edit)
 
 
-def _turn(kind: Turn, place: Place, filtering: Filtering, saving: Saving, turning: Turning) -> int:
+def _turn(
+    kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk: str | None,
+    edit: int | None,
+) -> int:  # fmt: skip
     from ragfilter.rules import edits
 
-    chunk, edit = turning.chunk, turning.edit
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
     turned: tuple[Edit, ...] = ()

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -44,7 +43,6 @@ ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
 FIELDS: tuple[Line, ...] = get_args(Line)
 MIN_TOKENS = 20
 
-_NAME = re.compile("[a-z0-9][a-z0-9_-]*")
 _own: Path | None = None
 
 
@@ -137,11 +135,4 @@ def read(path: Path) -> PromptVariant:
     """Read the variant in one file. Raises InputError naming the file and its error."""
     tree = read_toml(path)
     remedy = "Use default.toml, which comes with ragfilter, as an example."
-    if not _NAME.fullmatch(path.stem):
-        named = "its name may contain only small letters, digits, '-' and '_'"
-        raise InputError(f"{path}: {named}.", remedy="Rename the file.")
-    if "name" in tree:
-        raise InputError(
-            f"{path}: the key 'name' is not allowed.", remedy="The prompt is named after its file."
-        )
     return check_table(tree | {"name": path.stem}, _File, str(path), remedy=remedy)
