@@ -56,7 +56,7 @@ def test_values_that_exclude_each_other_are_left_out(x: str, y: str) -> None:
     settings = load(profile="full", environ={}).settings.with_values({"cutoff.enabled": True})
     made = make(POOLS, QRELS, settings, PUBLIC, x, y)
     assert made.places
-    assert made.refused > 0
+    assert "left out" in made.left_out
     for place in made.places:
         there = settings.with_values(made.values(place))
         assert there.quality.min_top_k <= there.quality.max_top_k
@@ -94,17 +94,15 @@ def test_places_without_rerank_scores_have_no_figures() -> None:
     # The best similarity is 1 − 0.5 / 2 = 0.75, so from there on the matches are poor.
     lacking = [x for x, f1 in zip(made.xs, made.figures["f1"].ravel(), strict=True) if isnan(f1)]
     assert lacking == [x for x in made.xs if x > 0.75]
-    assert (made.lacking, made.refused, len(made.places)) == (len(lacking), 0, n - len(lacking))
-    assert (
-        made.left_out == f"{len(lacking)} are left out because rerank scores are missing for them"
-    )
+    assert len(made.places) == n - len(lacking)
+    assert f"{len(lacking)} left out" in made.left_out
     key = reranker_key(poor.quality)
     scored = replace(
         POOLS["q"],
         hits=tuple(replace(hit, rerank_score=0.9) for hit in POOLS["q"].hits),
         reranker=key,
     )
-    assert make({"q": scored}, QRELS, poor, PUBLIC, axis, "").lacking == 0
+    assert make({"q": scored}, QRELS, poor, PUBLIC, axis, "").left_out == ""
     failed = replace(POOLS["q"], failures=(Failure(key, "it is gone"),))
     with pytest.raises(InputError, match="Reranking failed: it is gone"):
         make({"q": failed}, QRELS, poor, PUBLIC, axis, "")
