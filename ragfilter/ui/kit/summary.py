@@ -136,12 +136,12 @@ def _funnel(result: PoolResult, summary: Summary) -> str:
     """What was retrieved, and what every layer that is on let through."""
     ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
     steps = [_step(summary, "retrieved", "", "muted", summary.retrieved, ms, asked)]
-    for each in summary.layers:
+    for each, line in summary.layers:
         # Nobody can switch top_k, so it is named only where it drops hits.
-        if each.enabled and (each.name != "top_k" or each.n_out < each.n_in):
-            name, sign = each.name, theme.LAYERS[each.name].sign
+        if each.enabled and (each.layer != "top_k" or each.n_out < each.n_in):
+            name, sign = each.layer, theme.LAYERS[each.layer].sign
             colour = f"layer-{name}"
-            steps.append(_step(summary, name, sign, colour, each.n_out, each.ms, each.line))
+            steps.append(_step(summary, name, sign, colour, each.n_out, each.ms, line))
     return "".join(steps)
 
 
