@@ -214,7 +214,7 @@ def test_summary_counts_and_names_what_each_layer_did() -> None:
     made = report.summary(replay(pool(*hits), settings))
     assert (made.kept, made.retrieved, made.unfiltered) == (3, 6, 4)
     assert 0 < made.tokens < made.tokens_unfiltered
-    lines = {layer.name: (layer.n_in, layer.n_out, layer.line) for layer in made.layers}
+    lines = {each.layer: (each.n_in, each.n_out, line) for each, line in made.layers}
     assert lines["clearance"] == (6, 6, "off")
     assert lines["query_must"] == (6, 5, "1 chunk fails its rule")
     assert lines["cutoff"] == (5, 3, "gap 0.141 ≥ 0.100 after hit 3")

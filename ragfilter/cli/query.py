@@ -171,8 +171,8 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     shown = listed if every else listed[: len(result.kept) + SHOWN]
     hidden = len(listed) - len(shown)
     layers = [
-        (each.name, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), each.line)
-        for each in view.layers
+        (each.layer, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), line)
+        for each, line in view.layers
         if each.enabled
     ]
     parts = [

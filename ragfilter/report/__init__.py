@@ -16,7 +16,6 @@ from ragfilter.report.rows import references as references
 from ragfilter.report.rows import rows as rows
 from ragfilter.report.rows import seen as seen
 from ragfilter.report.rows import visible as visible
-from ragfilter.report.summary import LayerSummary as LayerSummary
 from ragfilter.report.summary import Summary as Summary
 from ragfilter.report.summary import first as first
 from ragfilter.report.summary import headline as headline

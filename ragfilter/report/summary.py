@@ -24,24 +24,13 @@ NO_BUDGET = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class LayerSummary:
-    """One layer in one line: hits in and out, milliseconds, and what it did in words."""
-
-    name: LayerName
-    enabled: bool
-    n_in: int
-    n_out: int
-    ms: float
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     """The result at a glance.
 
     `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
     search (`unfiltered` chunks, of which `left_out` do not fit); both within the context budget.
-    `strategies` is how many hits each cutoff strategy would keep; empty if the cutoff is off.
+    `layers` are what each did, also in words. `strategies` is how many hits each cutoff strategy
+    would keep; empty if the cutoff is off.
     """
 
     kept: int
@@ -51,7 +40,7 @@ class Summary:
     tokens_unfiltered: int
     unfiltered: int
     left_out: int
-    layers: tuple[LayerSummary, ...]
+    layers: tuple[tuple[LayerTrace, str], ...]
     strategies: tuple[tuple[str, int], ...] = ()
 
 
@@ -68,10 +57,7 @@ def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
         tokens_unfiltered=tokens_unfiltered,
         unfiltered=len(plain),
         left_out=len(plain) - sent,
-        layers=tuple(
-            LayerSummary(t.layer, t.enabled, t.n_in, t.n_out, t.ms, layer_line(t, result))
-            for t in result.traces
-        ),
+        layers=tuple((trace, layer_line(trace, result)) for trace in result.traces),
         strategies=_strategies(result),
     )
 

@@ -15,7 +15,6 @@ from functools import lru_cache
 
 from ragfilter.rules.match import check, lowered, prepared
 from ragfilter.rules.rule import Match, Rule, place_name, read_rule, terms_at
-from ragfilter.rules.values import values
 from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
@@ -26,6 +25,8 @@ MAX_COMPARED = 20_000
 """Words times terms; with more, only the first terms of a group are compared."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it: a question mark is not a differing letter."""
+_NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
+_LIKE = r"-?\d+(?:st|nd|rd|th)?"
 Span = tuple[int, int]
 
 
@@ -163,27 +164,34 @@ def differing_value(text: str | None, question: str) -> str:
     """What the stored rule and the question give different numbers ("armor class 6" if the rule
     wants 7), in the rule's own words; derived only from the terms of the rule.
 
-    This is a part of the rule that the question does not meet. At least half of its terms contain a
-    number, and one of them has the question's words. Empty if there is none.
+    This is a part of the rule that the question does not meet. Most of its terms contain a number,
+    and one of them has the question's words. Empty if there is none.
     """
     rule = read_rule(text)
     if not isinstance(rule, Rule):
         return ""
-    sought = prepared(question, rule.match)
-    asked = {value.words for value in values(question)}
+    normalised, sought = normalise(question), prepared(question, rule.match)
     for terms in rule.demands.values():
-        counted = [" ".join(words) for term in terms for words in _counted(term)]
-        named = any(words in asked for term in terms for words in _counted(term))
-        met = any(prepared(term, rule.match) in sought for term in terms)
-        if named and not met and 2 * len(counted) >= len(terms):
-            return counted[0]
+        if any(prepared(term, rule.match) in sought for term in terms):
+            continue
+        numbered = [each for term in terms if (each := _numbered(normalise(term)))]
+        if 2 * len(numbered) > len(terms) and any(
+            re.search(like, normalised) for _, like in numbered
+        ):
+            return numbered[0][0]
     return ""
 
 
-def _counted(term: str) -> Iterator[tuple[str, ...]]:
-    """What a term that is a number and words counts."""
-    for value in values(term)[:1]:
-        yield value.words
+def _numbered(term: str) -> tuple[str, str] | None:
+    """The words of a term with one number, and a pattern that matches the term with any number."""
+    numbers = list(_NUMBER.finditer(term))
+    if len(numbers) != 1:
+        return None
+    before, after = term[: numbers[0].start()], term[numbers[0].end() :]
+    words = " ".join(f"{before} {after}".split()).strip(" -")
+    if not any(char.isalpha() for char in words):
+        return None
+    return words, rf"(?<!\w){re.escape(before)}{_LIKE}{re.escape(after)}(?!\w)"
 
 
 Characters = list[tuple[str, Span]]

@@ -90,7 +90,7 @@ def bulk(
         f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
         f"{len(plan.refused)} refused\n"
     )
-    show(document | saved.document, text + saved.text)
+    show(document | {"effect": saved.effect}, text + saved.text)
     return 0 if saved.wanted and not plan.refused else FOUND
 
 
@@ -176,7 +176,7 @@ def import_(
         "dry_run": saving.dry_run, "saved": saved.done, **plain(plan),
     }  # fmt: skip
     text = _import_text(place.collection, plan, saved=saved.done) + saved.text
-    show(document | saved.document, text)
+    show(document | {"effect": saved.effect}, text)
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 
@@ -290,7 +290,7 @@ def _turn(
         lines = [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
     more = len(lines) - MAX_LISTED
     lines[MAX_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
-    show(document | saved.document, "".join([*lines, saved.text]))
+    show(document | {"effect": saved.effect}, "".join([*lines, saved.text]))
     return 0 if saved.wanted else FOUND
 
 

@@ -135,7 +135,7 @@ def check(
     document["incomplete"] = selected.incomplete
     text = _text(place.collection, len(ruled), findings)
     if apply:
-        document |= {"fixed": fixed, "saved": saved.done} | saved.document
+        document |= {"fixed": fixed, "saved": saved.done} | {"effect": saved.effect}
         text += change_text(stored, fixed) if saving.dry_run else ""
         verb = "fixed" if saved.done else "would be fixed"
         text += f"{counted(len(fixed), 'rule')} {verb}\n{saved.text}"

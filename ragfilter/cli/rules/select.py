@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -161,13 +161,7 @@ class Saved:
     done: bool
 
     @property
-    def document(self) -> dict[str, Any]:
-        """The key `effect`, if one was measured."""
-        return effect_document(self.effect)
-
-    @property
     def text(self) -> str:
-        """The same as text."""
         return effect_text(self.effect)
 
 
@@ -250,11 +244,6 @@ def change_text(before: Rules, after: Rules) -> str:
     return "".join(
         f"{i}\n- {before[i] or 'no rule'}\n+ {rule or 'no rule'}\n" for i, rule in after.items()
     )
-
-
-def effect_document(effect: Effect | None) -> dict[str, Any]:
-    """The key `effect`, if one was measured."""
-    return {} if effect is None else {"effect": effect}
 
 
 def effect_text(effect: Effect | None) -> str:

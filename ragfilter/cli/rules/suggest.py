@@ -28,7 +28,6 @@ from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import (
     Selection,
     Where,
-    effect_document,
     effect_text,
     gather_labelled,
     rules,
@@ -220,8 +219,9 @@ def _propose(
     if out is not None:
         _write_lines(out, map(_line, records))
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
-    document = place.head(selected.incomplete) | {"families": families, "proposals": records}
-    document |= effect_document(evidence.effect)
+    document = place.head(selected.incomplete) | {
+        "families": families, "proposals": records, "effect": evidence.effect,
+    }  # fmt: skip
     text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
     output.show(document, text)
 
