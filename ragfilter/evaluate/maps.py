@@ -16,7 +16,6 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
-from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
 from ragfilter.evaluate.tune import GRID, SHARES, gathering
 from ragfilter.layers.cutoff import cut_of
@@ -88,13 +87,6 @@ class Map:
             return row
         column = int(np.argmin(np.abs(np.array(self.ys) - settings.get(self.y.path))))
         return row * len(self.ys) + column
-
-    def place_of(self, other: Settings, settings: Settings) -> int | None:
-        """The flat index of settings that differ from the current ones only in the axes and their
-        record; None if they differ elsewhere, or are not on the map."""
-        moved = {path: other.get(path) for path in (*self.values(0), RECORD)}
-        same = self.holds(other) and _with(settings, moved) == other
-        return self.nearest(other) if same else None
 
     def holds(self, settings: Settings) -> bool:
         """Whether the current settings are on the map."""

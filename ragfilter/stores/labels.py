@@ -185,15 +185,14 @@ class LabelBook(database.Book):
         labels."""
         with self._writing() as connection:
             for label_id, (place, chunk_ids) in moved.items():
-                old = connection.execute(_labels.select().where(_labels.c.id == label_id)).first()
-                if old is None:
-                    continue
-                connection.execute(_labels.delete().where(_labels.c.id == label_id))
+                removed = _labels.delete().where(_labels.c.id == label_id).returning(_labels)
+                old = connection.execute(removed).mappings().first()
                 connection.execute(_places.delete().where(_places.c.label == label_id))
-                row = {name: value for name, value in old._mapping.items() if name != "id"}
-                for chunk_id in chunk_ids:
-                    made = _labels.insert().values(row | {"chunk_id": chunk_id})
-                    new = connection.execute(made.returning(_labels.c.id)).scalar_one()
+                for chunk_id in chunk_ids if old else ():
+                    row = {**(old or {}), "chunk_id": chunk_id}
+                    del row["id"]
+                    made = _labels.insert().values(row).returning(_labels.c.id)
+                    new = connection.execute(made).scalar_one()
                     connection.execute(_places.insert().values(_place_row(new, place)))
 
     def take_back(self, label_ids: Sequence[int]) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, make
-from ragfilter.evaluate.tune import RECORD
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
@@ -57,7 +56,7 @@ def test_values_that_exclude_each_other_are_left_out(x: str, y: str) -> None:
     settings = load(profile="full", environ={}).settings.with_values({"cutoff.enabled": True})
     made = make(POOLS, QRELS, settings, PUBLIC, x, y)
     assert made.places
-    assert made.refused > 0
+    assert "left out" in made.left_out
     for place in made.places:
         there = settings.with_values(made.values(place))
         assert there.quality.min_top_k <= there.quality.max_top_k
@@ -70,24 +69,6 @@ def test_values_that_exclude_each_other_are_left_out(x: str, y: str) -> None:
     assert not y or np.isfinite(colours["z"]).sum() == len(made.places)
     points = tuning_map.front(made, here, best, dark=False)["data"][0]
     assert np.isfinite([points["x"], points["y"]]).all()
-
-
-def test_the_place_before_a_click_is_marked() -> None:
-    made = make(POOLS, QRELS, GAP, PUBLIC, THRESHOLD, OFFSET)
-    was, there = made.nearest(GAP), 40
-    clicked = GAP.with_values({**made.values(there), RECORD: ""})
-    assert made.place_of(GAP, clicked) == was
-    # Its figures are not on this map.
-    assert made.place_of(GAP.with_values({"cutoff.max_results": 9}), clicked) is None
-    assert made.place_of(GAP.with_values({THRESHOLD: 0.1234}), clicked) is None
-    plot = tuning_map.heatmap(made, "f1", there, 0, was, dark=False)
-    marks = {each["name"]: (each["x"], each["y"]) for each in plot["data"][1:]}
-    assert marks["before the click"] == ([GAP.get(THRESHOLD)], [GAP.get(OFFSET)])
-    assert marks["current"] != marks["before the click"]
-    front = tuning_map.front(made, there, 0, was, dark=False)["data"]
-    assert "before the click" in {each["name"] for each in front}
-    alone = tuning_map.heatmap(made, "f1", there, 0, dark=False)["data"]
-    assert "before the click" not in {each.get("name") for each in alone}
 
 
 def test_the_points_of_the_map_name_their_place_and_lie_on_its_colours() -> None:
@@ -113,17 +94,15 @@ def test_places_without_rerank_scores_have_no_figures() -> None:
     # The best similarity is 1 − 0.5 / 2 = 0.75, so from there on the matches are poor.
     lacking = [x for x, f1 in zip(made.xs, made.figures["f1"].ravel(), strict=True) if isnan(f1)]
     assert lacking == [x for x in made.xs if x > 0.75]
-    assert (made.lacking, made.refused, len(made.places)) == (len(lacking), 0, n - len(lacking))
-    assert (
-        made.left_out == f"{len(lacking)} are left out because rerank scores are missing for them"
-    )
+    assert len(made.places) == n - len(lacking)
+    assert f"{len(lacking)} left out" in made.left_out
     key = reranker_key(poor.quality)
     scored = replace(
         POOLS["q"],
         hits=tuple(replace(hit, rerank_score=0.9) for hit in POOLS["q"].hits),
         reranker=key,
     )
-    assert make({"q": scored}, QRELS, poor, PUBLIC, axis, "").lacking == 0
+    assert make({"q": scored}, QRELS, poor, PUBLIC, axis, "").left_out == ""
     failed = replace(POOLS["q"], failures=(Failure(key, "it is gone"),))
     with pytest.raises(InputError, match="Reranking failed: it is gone"):
         make({"q": failed}, QRELS, poor, PUBLIC, axis, "")

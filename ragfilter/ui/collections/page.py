@@ -331,9 +331,7 @@ def _mapped(
     """Draw which columns of a table hold what, and its distance; return what was chosen."""
     table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
     columns = {**table.guess(), **opening.columns}
-    with st.container(
-        horizontal=True, vertical_alignment="bottom", gap="small", key=f"{key}-columns"
-    ):
+    with html.row(f"{key}-columns", "bottom"):
         for field, names in table.choices().items():
             chosen = columns.pop(field, "")
             column = st.selectbox(

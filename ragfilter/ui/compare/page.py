@@ -84,7 +84,7 @@ def _bar(
     a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
     # Messages about values of a link that could not be used.
     problems.notices(state.notices())
-    with st.container(key="sides", horizontal=True, vertical_alignment="bottom", gap="small"):
+    with html.row("sides", "bottom"):
         _choice("a", here, runs)
         st.button("Swap", key="sides-swap", icon=":material/swap_horiz:", on_click=choosing.swap)
         _choice("b", here, runs)
@@ -153,9 +153,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         answers.AnswerSide("A", context.pack(a.kept, a.settings)),
         answers.AnswerSide("B", context.pack(b.kept, b.settings)),
     )
-    with st.container(
-        key="compare-steps", horizontal=True, vertical_alignment="center", gap="small"
-    ):
+    with html.row("compare-steps"):
         step = st.segmented_control(
             "Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )
@@ -214,15 +212,8 @@ def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stac
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
     """Draw the chunk that was chosen, and what both sides decide about it."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
-    facts = "".join(
-        f"<span>{html.text(fact)}</span>"
-        for fact in (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}")
-    )
     with st.container(key="compare-chunk", border=True):
-        html.draw(
-            f'<section class="rf-chunk"><h3>{html.text(each.title)}</h3>'
-            f'<p class="rf-facts">{facts}</p></section>'
-        )
+        html.chunk_head(each.title, (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}"))
         st.text(hit.chunk.text or "This chunk has no text.")
 
 

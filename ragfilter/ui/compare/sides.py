@@ -13,6 +13,7 @@ from typing import Any
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.wording import shown
+from ragfilter.layers.clearance import with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.reports import Called
@@ -162,7 +163,9 @@ def _read(
     elif word in PROFILES:
         profile, settings = word, state.settings_of(word, own)
     name = named(OWN if own else word, letter, runs)
-    return ComparedSide(letter, word, name, profile, state.as_viewed(settings), run)
+    # With clearance on, unless it was switched off by hand.
+    settings = with_clearance(settings, state.user())
+    return ComparedSide(letter, word, name, profile, settings, run)
 
 
 def _word(letter: str) -> str:

@@ -50,7 +50,8 @@ def draw(asked: ChosenSet) -> None:
     }
     html.mount(
         "evaluate/labelling_mode.js", HTML, key=KEY, data=data,
-        on_events_change=partial(_take, asked), on_closed_change=_close,
+        on_events_change=partial(_take, asked),
+        on_closed_change=state.then_page(partial(state.put, False, "labelling")),
     )  # fmt: skip
 
 
@@ -155,8 +156,3 @@ def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
             session.label_query = query
         case "blind", (bool(on),):
             session.blind = on
-
-
-@state.then_page
-def _close() -> None:
-    state.session().labelling = False

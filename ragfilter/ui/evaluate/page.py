@@ -72,7 +72,7 @@ def draw(visit: Visit) -> None:
 
 def _sets(asked: ChosenSet) -> None:
     """Draw the questions and labels in place of the results."""
-    with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("sets-bar"):
         part = html.choice(
             "Part", PARTS,
             "Questions: edit the set. Labels: see who made them, and where people disagree.",
@@ -88,9 +88,7 @@ def _sets(asked: ChosenSet) -> None:
 
 def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
-    with st.container(
-        key="evaluate-bar", horizontal=True, vertical_alignment="bottom", gap="small"
-    ):
+    with html.row("evaluate-bar", "bottom"):
         measuring.choose(asked)
         pressed = st.button(
             _measure(asked), key="evaluate", type="primary", icon=":material/play_arrow:",
@@ -190,7 +188,7 @@ def _results(measured: MeasuredRun, asked: ChosenSet) -> None:
 @problems.shown()
 def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
-    with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("views-bar"):
         view = html.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
         if view == ROWS:

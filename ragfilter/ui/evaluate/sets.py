@@ -55,7 +55,7 @@ def draw_questions(asked: ChosenSet) -> None:
             help="Changing the name renames the set. Built-in sets are saved as copies.",
         )  # fmt: skip
         text = st.text_area(
-            "Questions, one per line", _as_text(filled),
+            "Questions, one per line", "\n".join(map(one_line, filled.values())),
             key=f"set-text-{turn}", persist_state="session", height=HEIGHT,
             help="Add, change or delete lines, then save. Labels are tied to exact wording: "
             "rewording hides them, restoring the wording brings them back. A line break within a "
@@ -104,10 +104,6 @@ def draw_questions(asked: ChosenSet) -> None:
                 )
     with right:
         _files(asked)
-
-
-def _as_text(questions: Mapping[str, str]) -> str:
-    return "\n".join(map(one_line, questions.values()))
 
 
 def one_line(text: str) -> str:

@@ -22,7 +22,7 @@ from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_graph
-from ragfilter.ui.kit import problems
+from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import html
@@ -85,7 +85,7 @@ def _opened(view: View) -> Hit | None:
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that say how relevant the chunk is, and the labels it already has."""
     asked, grade_now = view.asked, view.grades.get(chunk_id)
-    with st.container(key="marks", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("marks"):
         for grade, word in MARKS.items():
             st.button(
                 word,
@@ -143,7 +143,7 @@ def _text(view: View, chunk: Chunk) -> None:
 def _part(view: View, chunk_id: str) -> str:
     """Which part of the chunk is shown; the choice stays when another chunk is opened."""
     shown = state.session().part
-    with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("part-bar"):
         st.segmented_control(
             "Part",
             PARTS,
@@ -157,26 +157,10 @@ def _part(view: View, chunk_id: str) -> str:
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
             "References: chunks that the judge's EXPAND would bring in."
         )
-        _steps([row.id for row in hit_table.in_order(view)], chunk_id)
+        ids = [row.id for row in hit_table.in_order(view)]
+        with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
+            grid.draw_steps(ids, chunk_id, state.open_chunk, "chunk")
     return shown
-
-
-def _steps(ids: Sequence[str], chunk_id: str) -> None:
-    """Draw the buttons, with shortcut keys, for the previous and next chunk in the table."""
-    here = ids.index(chunk_id) if chunk_id in ids else -1
-    with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
-        for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
-            there = 0 <= to < len(ids)
-            st.button(
-                label,
-                key=f"chunk-{label.lower()}",
-                icon=f":material/keyboard_arrow_{arrow.lower()}:",
-                on_click=state.open_chunk,
-                args=(ids[to] if there else None,),
-                disabled=not there,
-                shortcut=f"Alt+{arrow}",
-                help=f"In the order of the table (Alt+{arrow}).",
-            )
 
 
 def find_hit(result: PoolResult, chunk_id: str | None) -> Hit | None:
@@ -215,12 +199,7 @@ def _head(result: PoolResult, hit: Hit) -> None:
         f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
     ]
     steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
-    listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
-    html.draw(
-        f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
-        f'<p class="rf-facts">{listed}</p>'
-        f'<ul class="rf-path">{steps}</ul></div>'
-    )
+    html.chunk_head(chunk.name, facts, f'<ul class="rf-path">{steps}</ul>')
 
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:
@@ -292,7 +271,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
             words.append(f"{numbers.chunks(len(ids))} {verb}: {named}{more}.")
     text = " ".join(words) or "Nothing else would change."
-    html.draw(f'<p class="rf-aside">{html.text(text)}</p>')
+    html.aside(text)
 
 
 @problems.shown()

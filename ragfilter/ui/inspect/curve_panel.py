@@ -144,7 +144,7 @@ def controls(view: View) -> None:
     """Draw what tunes the cut: its settings and limits, the ranks shown and the legend."""
     result = view.shown
     draw_settings(result, dict(view.summary.strategies))
-    with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("curve-bar"):
         points = curve_plot.place(result, view.rows, cut_of(result))
         if others := other_scores(result):
             st.selectbox(
@@ -207,7 +207,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
     """Draw the settings in one row, which keeps its height if there are none. `kept` is what each
     strategy would keep."""
     shown = cut_settings(result)
-    with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
+    with html.row("tune", "top"):
         own = state.own()
         for path in shown:
             settings_of.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)

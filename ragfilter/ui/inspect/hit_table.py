@@ -28,7 +28,7 @@ BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 def draw(view: View) -> None:
     """The table with its controls."""
     result, rows = view.shown, view.rows
-    with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("table-bar"):
         order = html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         wanted = st.text_input(
             "Filter", st.session_state.get("filter", ""), key="filter", persist_state="session",

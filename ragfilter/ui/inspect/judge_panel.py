@@ -73,7 +73,7 @@ def draw(view: View) -> None:
         items = (f"<div><dt>{what}</dt><dd>{html.text(value)}</dd></div>" for what, value in listed)
         html.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
-        html.draw(f'<p class="rf-aside">{html.text(by_whom(stats, settings))}</p>')
+        html.aside(by_whom(stats, settings))
         if ignored := "; ".join(remarks(result)):
             html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(ignored)}.</p>')
     if settings.enabled:

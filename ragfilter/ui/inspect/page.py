@@ -121,7 +121,7 @@ def finish(view: View, places: Places) -> None:
 
 
 def _bar() -> DeltaGenerator:
-    return st.container(key="open-bar", horizontal=True, vertical_alignment="center", gap="small")
+    return html.row("open-bar")
 
 
 def _open_more(view: View) -> None:
@@ -147,8 +147,8 @@ def _open_more(view: View) -> None:
         st.button(
             "Search again" if only else "Recorded hits",
             key="open-recorded",
-            on_click=_ask_recorded,
-            args=(not only,),
+            on_click=state.update,
+            kwargs={"recorded": not only, "pending": "again"},
             help="Filter what a trace says was retrieved for this question, and nothing else.",
         )
     draw_present_button()
@@ -157,11 +157,6 @@ def _open_more(view: View) -> None:
         share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     guide.draw(view.resources)
-
-
-def _ask_recorded(on: bool) -> None:
-    state.session().recorded = on
-    state.renew()
 
 
 def _open_tuning(on: bool) -> None:
@@ -183,7 +178,7 @@ def _draw_needs(view: View) -> None:
     costs = None if state.session().panel == "Judge" else judge_panel.costs_of(result, resources)
     if rerank is None and costs is None and not wider:
         return
-    with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("needs"):
         if rerank is not None:
             st.button(
                 f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}",
@@ -236,9 +231,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
     name = state.session().panel
     panel = st.container(key="panel", border=True, height=HEIGHT, gap="small")
     with panel:
-        with st.container(
-            key="panel-bar", horizontal=True, vertical_alignment="center", gap="small"
-        ):
+        with html.row("panel-bar"):
             st.segmented_control(
                 "Panel",
                 PANELS,
@@ -274,7 +267,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
 def _prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
     both = {side.label: side for side in answers.answer_sides(result)}
-    with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("prompt-bar"):
         chosen = html.choice(
             "Context", both,
             "The prompt with the kept chunks, or with those of a plain search.",

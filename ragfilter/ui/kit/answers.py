@@ -374,7 +374,7 @@ def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) 
     label = html.text(f"answers by {model_label(model)}{saved}") if model else quoting
     if not label:
         return
-    with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("answer-bar"):
         html.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
             st.button("Stop", key="stop", icon=":material/stop:")
@@ -438,7 +438,7 @@ def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) 
         if answer.error == UNFINISHED:
             html.aside("Stopped before the end.")
         elif answer.error:
-            html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
+            html.verdict(answer.error, good=False)
         if quoted is not None and not quoted.error:
             html.aside(INSTEAD)
             _doubt(quoted)
@@ -449,7 +449,7 @@ def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) 
 
 def _doubt(answer: Answer) -> None:
     if answer.doubt:
-        html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
+        html.aside(DOUBT.format(why=answer.doubt))
 
 
 def _cites(side: AnswerSide, answer: Answer) -> None:
@@ -483,7 +483,7 @@ def _cost(answer: Answer) -> None:
         parts.append(numbers.exchanged(sent, back, estimated=usage.estimated))
     if answer.cost is not None:
         parts.append(f"cost {numbers.money(answer.cost, answer.currency)}")
-    html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')
+    html.aside(" · ".join(parts))
 
 
 _CITED = re.compile(r"((?:\[\d+\])+)$")

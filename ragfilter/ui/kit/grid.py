@@ -42,6 +42,26 @@ def draw(
     )
 
 
+def draw_steps(
+    ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str
+) -> None:
+    """Draw the buttons, with shortcut keys, for the rows before and after the chosen one. `pick`
+    gets the id."""
+    here = ids.index(chosen) if chosen in ids else -1
+    for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
+        there = 0 <= to < len(ids)
+        st.button(
+            label,
+            key=f"{name}-{label.lower()}",
+            icon=f":material/keyboard_arrow_{arrow.lower()}:",
+            on_click=pick,
+            args=(ids[to] if there else "",),
+            disabled=not there,
+            shortcut=f"Alt+{arrow}",
+            help=f"In the order of the table (Alt+{arrow}).",
+        )
+
+
 def picked(
     table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: dict[str, Any],
     height: int = 360, box: str = "table",

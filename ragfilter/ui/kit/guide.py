@@ -191,11 +191,10 @@ def draw_tour(view: View) -> None:
     )
     with st.container(key="tour", gap="small"):
         html.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
-        st.button("Done" if all(now.tour) else "End the tour", key="tour-end", on_click=_end)
-
-
-def _end() -> None:
-    state.session().tour, state.session().tour_chunk = None, ""
+        st.button(
+            "Done" if all(now.tour) else "End the tour", key="tour-end",
+            on_click=state.update, kwargs={"tour": None, "tour_chunk": ""},
+        )  # fmt: skip
 
 
 def draw(resources: Resources) -> None:

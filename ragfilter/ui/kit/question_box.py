@@ -10,6 +10,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
@@ -53,7 +54,7 @@ def draw(visit: Visit) -> None:
     if offered and state.session().asked is None and not state.session().pending:
         state.ask(next(iter(offered.values())))
         state.session().pending = "example"
-    with st.container(key="ask-line", horizontal=True, vertical_alignment="bottom", gap="small"):
+    with html.row("ask-line", "bottom"):
         _box(ready=visit.ready)
         if offered:
             questions = {literal(label): question for label, question in offered.items()}
@@ -108,13 +109,9 @@ def draw_present_button() -> None:
             shortcut="P",
             icon=":material/close:" if on else ":material/present_to_all:",
             type="tertiary",
-            on_click=_flip_present,
+            on_click=state.update,
+            kwargs={"present": not on, "scene": 0},
         )
-
-
-def _flip_present() -> None:
-    state.session().present = not state.session().present
-    state.session().scene = 0
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:

@@ -46,7 +46,7 @@ def draw(view: View, story: Story) -> None:
     ]
     html.draw(f'<p class="rf-headline">{sentence}</p>')
     if notes := " ".join(filter(None, doubts)):
-        html.draw(f'<p class="rf-aside">{html.text(notes)}</p>')
+        html.aside(notes)
 
 
 def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
@@ -113,19 +113,11 @@ def why(result: PoolResult) -> tuple[str, str]:
         return "No cutoff", "all that came in" if trace.n_in <= k else f"first {k}"
     cut, strategy = detail.cut, strategies.strategy(detail.cut.strategy)
     cliff = strategy.cliff(result.settings.cutoff)
-    if cut.limit is not None and "distance_offset" in strategy.reads:
-        cliff = "No cliff"
-    if cut.raise_reason:
-        return cliff, f"raised to {cut.kept}: {cut.raise_reason}"
-    if cut.limit is not None:
-        return cliff, f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
-    if cut.cliff_after_rank is None or cut.gap is None:
-        return strategy.name, cut.reason.partition(";")[0]
-    at_least = ""
-    if "gap_threshold" in strategy.reads:
-        at_least = f" ≥ {numbers.distance(result.settings.cutoff.gap_threshold)}"
-    after = counted(cut.cliff_after_rank, "hit")
-    return f"{cliff} after {after}", f"gap {numbers.distance(cut.gap)}{at_least}"
+    if cut.limit is None or cut.raise_reason:
+        return cliff, cut.reason
+    fell_back = "distance_offset" in strategy.reads
+    limit = f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
+    return "No cliff" if fell_back else cliff, limit
 
 
 def _judged(result: PoolResult) -> tuple[str, str]:

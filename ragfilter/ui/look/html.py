@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.layers.base import Mark
 from ragfilter.model import LayerName, Outcome, PoolResult, Pruning
@@ -79,6 +80,24 @@ def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> No
     """Draw a side note."""
     # Streamlit's caption is too faint to be read by everybody.
     draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
+
+
+def verdict(words: str, *, good: bool) -> None:
+    """Draw what came out of an action, in words."""
+    look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
+    draw(f'<p class="rf-verdict {look}" role="{role}">{text(words)}</p>', width="content")
+
+
+def chunk_head(title: str, facts: Iterable[str], more: str = "") -> None:
+    """Draw the title of a chunk and what is known of it; `more` is HTML."""
+    listed = "".join(f"<span>{text(fact)}</span>" for fact in facts if fact)
+    head = f'<h3>{text(title)}</h3><p class="rf-facts">{listed}</p>'
+    draw(f'<div class="rf-chunk">{head}{more}</div>')
+
+
+def row(key: str, align: Literal["center", "bottom", "top"] = "center") -> DeltaGenerator:
+    """A row of controls."""
+    return st.container(key=key, horizontal=True, vertical_alignment=align, gap="small")
 
 
 def heading(words: str) -> None:

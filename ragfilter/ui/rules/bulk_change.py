@@ -89,10 +89,7 @@ def put_outcome(words: str, *, good: bool) -> None:
 def draw_outcome() -> None:
     """Draw the outcome, if there is one."""
     if (outcome := state.session().rules.outcome) is not None:
-        words, good = outcome
-        look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
-        verdict = f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>'
-        html.draw(verdict, width="content")
+        html.verdict(outcome[0], good=outcome[1])
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:

@@ -55,9 +55,7 @@ def draw(visit: Visit) -> None:
     _open_link()
     try:
         work = desk.lay(state.session().collection, visit.settings, visit.resources)
-        with st.container(
-            key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"
-        ):
+        with html.row("rules-bar"):
             part = html.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
             undo_history.draw_turns(work)
             # Clear the previous part while this one is being drawn.
@@ -114,7 +112,7 @@ def _chunks(work: Desk) -> None:
 
 
 def _table(rows: Listing, ids: Sequence[str]) -> None:
-    with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("rules-pager"):
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
         html.aside(count, width="content")
         page = ids[bulk_change.page(PAGE_AT, len(ids), PAGE)]
@@ -172,18 +170,17 @@ def _columns(state_width: int) -> dict[str, Any]:
 def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
     """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
     chunk = work.chunk(state.session().rules.chunk)
-    place = ids.index(chunk.id) if chunk is not None and chunk.id in ids else -1
+    place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
-        _steps(place, ids)
+        with html.row("rules-steps"):
+            grid.draw_steps(ids, state.session().rules.chunk, partial(_go, ids), "rules")
+            if place:
+                html.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:
             html.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
             return
-        facts = (chunk.id, chunk.type, chunk.source, f"page {chunk.page}" if chunk.page else "")
-        listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
-        html.draw(
-            f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
-            f'<p class="rf-facts">{listed}</p></div>'
-        )
+        page = f"page {chunk.page}" if chunk.page else ""
+        html.chunk_head(chunk.name, (chunk.id, chunk.type, chunk.source, page))
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
@@ -199,29 +196,10 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
         rule_effect.wait(work)
 
 
-def _steps(place: int, ids: Sequence[str]) -> None:
-    with st.container(key="rules-steps", horizontal=True, vertical_alignment="center", gap="small"):
-        for label, key, to, shortcut in (
-            ("Previous", "rules-back", place - 1, "Alt+Up"),
-            ("Next", "rules-next", place + 1, "Alt+Down"),
-        ):
-            st.button(
-                label,
-                key=key,
-                on_click=_go,
-                args=(to, ids[to] if 0 <= to < len(ids) else ""),
-                disabled=not 0 <= to < len(ids),
-                shortcut=shortcut,
-                help=f"Opens the {label.lower()} row. A draft stays where it is.",
-            )
-        if place >= 0:
-            html.aside(f"{place + 1:,} of {len(ids):,}", width="content")
-
-
-def _go(place: int, chunk_id: str) -> None:
-    """Open a chunk, and show the page of the table with its row, counted from 0."""
+def _go(ids: Sequence[str], chunk_id: str) -> None:
+    """Open a chunk, and show the page of the table with its row."""
     desk.open_(chunk_id)
-    st.session_state[PAGE_AT] = place // PAGE + 1
+    st.session_state[PAGE_AT] = ids.index(chunk_id) // PAGE + 1
 
 
 PARTS = {

@@ -18,7 +18,6 @@ import streamlit as st
 
 from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.layers.clearance import with_clearance
 from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
@@ -272,11 +271,6 @@ def _load(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
     return config.load(profile=profile, environ=dict(environ))
 
 
-def as_viewed(settings: Settings) -> Settings:
-    """`settings` with clearance on, unless it was switched off by hand."""
-    return with_clearance(settings, user())
-
-
 def user() -> User:
     """The user as whom the page is viewed: one who sees everything if clearance was switched off by
     hand."""
@@ -297,6 +291,12 @@ def labelled(labels: Iterable[Label], chunk_id: str, collection: str, query: str
 def put(value: Any, field: str) -> None:
     """Store what was chosen in a widget in this field of the session."""
     setattr(session(), field, value)
+
+
+def update(**values: Any) -> None:
+    """Store these values in the session."""
+    for name, value in values.items():
+        put(value, name)
 
 
 def keep(value: Any, name: str) -> None:

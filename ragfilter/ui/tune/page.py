@@ -44,7 +44,7 @@ def draw(visit: Visit) -> None:
     problems.incomplete(visit.incomplete)
     query_set = measuring.read(visit)
     labels = query_set.given
-    with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
+    with html.row("tune-bar", "bottom"):
         measuring.choose(query_set)
         wish = ask(visit, labels)
     measuring.explain(query_set)

@@ -130,12 +130,10 @@ COLOURS = "Viridis"
 SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
-def heatmap(
-    surface: Map, measure: str, here: int, best: int, before: int | None = None, *, dark: bool
-) -> dict[str, Any]:
+def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """The measure over both settings as square markers, since Streamlit reports no clicks on a
     plotly heatmap. One below them fills the gaps between them. With one setting, a line with a
-    point for each value. `before` is the place before the last click."""
+    point for each value."""
     ink = Ink.of(dark)
     flat = surface.figures[measure].ravel()
     pairs = [(x, y) for x in surface.xs for y in surface.ys]
@@ -155,7 +153,7 @@ def heatmap(
             "hoverinfo": "text", "selected": chosen, "unselected": chosen,
         },
         *([_between(surface, measure)] if two else []),
-        *_marks([x for x, _ in pairs], ys, before, here, best, "#ffffff" if two else ink.text),
+        *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
     figure_layout = layout(ink, surface.x.label, y) | {
@@ -182,9 +180,7 @@ def _between(surface: Map, measure: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def front(
-    surface: Map, here: int, best: int, before: int | None = None, *, dark: bool
-) -> dict[str, Any]:
+def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """Recall against context tokens for every setting, with the Pareto front."""
     ink = Ink.of(dark)
     recall, tokens = surface.figures["recall"].ravel(), surface.figures["tokens"].ravel()
@@ -200,7 +196,7 @@ def front(
          "marker": {"size": 8, "color": ink.kept},
          "text": [_hover_text(surface, i, "recall") for i in line], "hoverinfo": "text",
          "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
-        *_marks(tokens.tolist(), recall.tolist(), before, here, best, ink.text),
+        *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
     ]  # fmt: skip
     figure_layout = layout(ink, "context tokens", "recall") | {
         "clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND,
@@ -212,13 +208,11 @@ def front(
 def _marks(
     xs: Sequence[float],
     ys: Sequence[float],
-    before: int | None,
     here: int,
     best: int,
     colour: str,
 ) -> list[dict[str, Any]]:
     marks = (
-        ("before the click", before, "diamond-open", colour),
         ("current", here, "circle-open", colour),
         ("highest", best, "x-thin", HIGHEST),
     )
@@ -229,7 +223,7 @@ def _marks(
             "marker": {"symbol": symbol, "size": 16, "color": ink,
                        "line": {"width": 2.4, "color": ink}},
         }
-        for name, place, symbol, ink in marks if place is not None
+        for name, place, symbol, ink in marks
     ]  # fmt: skip
 
 
@@ -246,7 +240,7 @@ def _hover_text(surface: Map, place: int, measure: str) -> str:
 
 def explore(visit: Visit, labels: Labels) -> None:
     """Draw the map of one or two settings."""
-    with st.container(key="map-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
+    with html.row("map-bar", "bottom"):
         x, y, measure = _axes(visit.settings)
         pressed = st.button("Map", key="map", icon=":material/grid_on:")
     mapped = replayed(visit, labels, (x, y), pressed=pressed)
@@ -292,21 +286,18 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
         html.empty("The map has no point.", f"{surface.left_out}.")
         return
     here, best = surface.nearest(settings), surface.highest(measure)
-    old = _before(settings)
-    before = None if old is None else surface.place_of(old, settings)
-    before = None if before == here else before
     dark = theme.is_dark()
     with st.container(key="plots"):
         left, right = st.columns((1.15, 1), gap="medium")
     with left:
         theme.draw_plot(
-            heatmap(surface, measure, here, best, before, dark=dark), key="map-chart",
+            heatmap(surface, measure, here, best, dark=dark), key="map-chart",
             on_select=lambda: _choose("map-chart", replayed), selection_mode="points",
             alt=f"{SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
         theme.draw_plot(
-            front(surface, here, best, before, dark=dark), key="front-chart",
+            front(surface, here, best, dark=dark), key="front-chart",
             on_select=lambda: _choose("front-chart", replayed), selection_mode="points",
             alt="Recall against context tokens of every setting",
         )  # fmt: skip
@@ -336,7 +327,7 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
         caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
-    with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
+    with html.row("map-actions"):
         st.button(
             "Use the highest",
             key="map-best",

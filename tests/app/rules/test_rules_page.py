@@ -60,7 +60,7 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     page.press("rules-next")
     assert page.session.rules.chunk == second
     assert "2 of 572" in told(page)
-    page.press("rules-back").press("rules-undo")
+    page.press("rules-previous").press("rules-undo")
     assert stored(first) is None
 
 

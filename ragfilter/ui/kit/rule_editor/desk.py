@@ -155,9 +155,7 @@ def rule_filter() -> RuleFilter:
 def draw_filter(work: Desk, rows: Listing | None = None) -> None:
     """Draw the filter. Without `rows`, also say how many chunks it admits."""
     every = listing(work) if rows is None else rows
-    with st.container(
-        key="rules-filter", horizontal=True, vertical_alignment="bottom", gap="small"
-    ):
+    with html.row("rules-filter", "bottom"):
         st.text_input(
             "Filter",
             key=TEXT,

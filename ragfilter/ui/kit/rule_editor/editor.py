@@ -85,11 +85,11 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         _buttons(it, busy=busy)
         outcome = saving.last(chunk.id, str)
         if trouble is not None:
-            _say(trouble.message, "rf-bad")
+            html.verdict(trouble.message, good=False)
         elif error is not None:
-            _say(saving.said(error), "rf-bad")
+            html.verdict(saving.said(error), good=False)
         elif outcome:
-            _say(outcome, "rf-good")
+            html.verdict(outcome, good=True)
         _confirmation(it)
         effect = beside or st.container(key="rule-effect", gap="small")
     saving.tell_restored(chunk)
@@ -256,7 +256,7 @@ def _confirmation(it: Editing) -> None:
     edit = saving.pending(it.chunk.id)
     if edit is None:
         return
-    _say(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", "rf-bad")
+    html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
     st.button(
         f"{edit.act.capitalize()} anyway",
         key="rule-confirm",
@@ -282,9 +282,7 @@ def _findings(it: Editing, rule: str | None) -> None:
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
     place = f" <b>{html.text(place_name(finding.place))}</b>" if finding.place else ""
-    with st.container(
-        key=f"rule-finding-{number}", horizontal=True, vertical_alignment="center", gap="small"
-    ):
+    with html.row(f"rule-finding-{number}"):
         html.draw(
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: '
             f"{html.text(finding.message)}</p>"
@@ -318,8 +316,3 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
             args=("save", it.chunk.id, trouble.stored, it.collection, it.guard),
             help="Replace the stored rule with the text in the editor.",
         )
-
-
-def _say(words: str, look: str) -> None:
-    role = "alert" if look == "rf-bad" else "status"
-    html.draw(f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>')

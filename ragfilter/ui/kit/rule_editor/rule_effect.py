@@ -175,7 +175,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
         st.session_state[key] = False
     if not losses:
         return True
-    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(losses)}</p>')
+    html.verdict(losses, good=False)
     return st.checkbox(
         "Save even though labelled questions lose relevant chunks", key=key, help=losses
     )
