@@ -21,6 +21,9 @@ from ragfilter.stores.postgres.rows import SEARCHED_TEXT, chunks_of
 
 FEW = 10_000
 """Up to this many rows are compared one by one, which takes 10 ms."""
+CATALOGUED = 100_000
+"""Up to this many chunks are kept in memory without their texts; of more, only the distinct rules
+are."""
 WIDEST_SEARCH = 1000
 """The widest search of an index of pgvector, and the most that it then finds."""
 NARROWEST_SEARCH, SPREAD = 400, 4
@@ -147,7 +150,8 @@ class PgCollection(RowCollection):
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
-        return None if self.count() > self._store.catalogue_limit else self.entries()
+        most = min(self._store.catalogue_limit, CATALOGUED)
+        return None if self.count() > most else self.entries()
 
     def entries(self) -> Catalogue:
         """Every chunk by id without text, however many there are. What changed since they were last
