@@ -95,9 +95,10 @@ were a second."""
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, int]]:
-    """The app on a demo workspace in `folder`, as `make app` starts it: its address and process."""
-    environ = {"RAGFILTER_DATA_DIR": str(folder), **os.environ}
+def served(folder: Path | str) -> Iterator[tuple[str, int]]:
+    """The app on a demo workspace in `folder`, or a database, as `make app` starts it: its address
+    and process."""
+    environ = {**os.environ, "RAGFILTER_WORKSPACE": str(folder)}
     subprocess.run(
         [sys.executable, "-m", "ragfilter", "index", "demo", "--collection", "demo"],
         cwd=ROOT, env=environ, check=True, capture_output=True,
