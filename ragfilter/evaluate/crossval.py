@@ -7,6 +7,7 @@ the same figures.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -199,15 +200,12 @@ class Target:
 
 def read_target(text: str) -> Target:
     """Parse a target. Raises InputError."""
-    name, at, share = text.partition("@")
-    if text in ("f1", "f2"):
-        return Target("f1" if text == "f1" else "f2")
-    try:
-        recall = float(share)
-    except ValueError:
-        recall = 0.0
-    if name == "tokens" and at and 0 < recall <= 1:
-        return Target("tokens", recall)
+    named = {"f1": Target("f1"), "f2": Target("f2")}
+    if text in named:
+        return named[text]
+    match = re.fullmatch(r"tokens@(0?\.\d+|1(?:\.0+)?)", text)
+    if match and float(match[1]):
+        return Target("tokens", float(match[1]))
     raise InputError(
         f"There is no measure {text!r}.",
         remedy="Use f1, f2, or the fewest tokens at a given recall, such as tokens@0.8.",

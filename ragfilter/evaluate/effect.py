@@ -42,19 +42,16 @@ Changes = Mapping[str, str | None]
 Verdict = tuple[bool, bool, bool, bool]
 """Whether there is a rule, whether a question meets it, whether it can be read, and whether it
 holds."""
-FEW_EDITED = 100
-"""Up to this many changed rules are compiled beside the book, which is not compiled again."""
-NO_EDITS = RuleBook(())
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestions:
     """Labelled questions with their pools, and what each keeps, ready to measure changes.
 
-    `book` and `edits` have the rules of the pools, `edits` the few that were changed last.
-    `found_by` has the questions that find a chunk, each with the chunk's rule in its pool.
-    `verdicts` caches what these rules decide, by question and rule. `short` are the questions that
-    need a new search, because changes have left too little in their pools.
+    `book` has the rules of the pools. `found_by` has the questions that find a chunk, each with the
+    chunk's rule in its pool. `verdicts` caches what these rules decide, by question and rule.
+    `short` are the questions that need a new search, because changes have left too little in their
+    pools.
     """
 
     pools: Mapping[str, Pool]
@@ -66,7 +63,6 @@ class LabelledQuestions:
     found_by: Mapping[str, Mapping[str, str | None]] = field(compare=False, repr=False)
     verdicts: dict[tuple[str, str | None], Verdict] = field(compare=False, repr=False)
     short: frozenset[str] = frozenset()
-    edits: RuleBook = field(default=NO_EDITS, compare=False, repr=False)
 
     def effect(self, changes: Changes) -> Effect:
         """The effect of `changes` on these questions."""
@@ -120,12 +116,8 @@ class LabelledQuestions:
         }
         pools = {**self.pools, **changed}
         now = {i: dict.fromkeys(queries, changes[i]) for i, queries in queries_of.items()}
-        renewed = replace(self, pools=pools, found_by={**self.found_by, **now})
-        edited = [*self.edits.texts, *filter(None, changes.values())]
-        if len(edited) > FEW_EDITED:
-            renewed = replace(renewed, book=_book(pools), edits=NO_EDITS)
-        else:
-            renewed = replace(renewed, edits=RuleBook(edited))
+        found_by = {**self.found_by, **now}
+        renewed = replace(self, pools=pools, found_by=found_by, book=_book(pools))
         replayed = {query_id: renewed._replay(pool) for query_id, pool in changed.items()}
         kept = {query_id: ids for query_id, (ids, _) in replayed.items()}
         short = {i for i, (_, clean) in replayed.items() if self._falls_short(i, clean)}
@@ -134,7 +126,7 @@ class LabelledQuestions:
     def _replay(self, pool: Pool, *new_rules: RuleBook) -> tuple[tuple[str, ...], int]:
         """The ids that the filter keeps of the pool, in order, and how many hits the rules let
         pass."""
-        scan = self.book.scan(pool.query, self.edits, *new_rules)
+        scan = self.book.scan(pool.query, *new_rules)
         result = replay(pool, self.settings, self.user, scan, explain=False)
         return tuple(hit.id for hit in result.kept), result.trace("query_must").n_out
 
@@ -150,7 +142,7 @@ class LabelledQuestions:
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
         """What each of these rules of the pools decides."""
         if any((query, rule) not in self.verdicts for rule in rules):
-            scan = self.book.scan(query, self.edits)
+            scan = self.book.scan(query)
             self.verdicts.update(((query, rule), _verdict(scan, rule)) for rule in rules)
         return [self.verdicts[query, rule] for rule in rules]
 
