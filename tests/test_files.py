@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,18 @@ def test_a_compressed_file_is_to_be_unpacked(tmp_path: Path) -> None:
     (tmp_path / "qrels.gz").write_bytes(gzip.compress(b"q1 0 a 1\n"))
     with pytest.raises(InputError, match=r"qrels.gz, line 1: not UTF-8 at byte 2. Unpack it if"):
         read_text(tmp_path / "qrels.gz")
+
+
+def test_lines_are_read_up_to_the_one_that_is_not_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(b"one\n" * 100_000 + b"t\xfcr\n")
+    tracemalloc.start()
+    lines = read_lines(path)
+    assert sum(line == "one" for line in islice(lines, 100_000)) == 100_000
+    assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 2
+    tracemalloc.stop()
+    with pytest.raises(InputError, match=r"large.jsonl, line 100001: not UTF-8 at byte 2"):
+        next(lines)
 
 
 def test_a_link_stays_one_and_a_file_keeps_who_may_read_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ragfilter.errors import InputError, complaint
 from ragfilter.text.normalise import loads
 
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST_NAME = 200
 """Maximum bytes of a file's name; most systems allow 255."""
 
@@ -43,29 +44,42 @@ def read_text(path: Path, name: str = "") -> str:
 
     Raises InputError naming it `name`, or else its path: unreadable, or not UTF-8.
     """
+    with _opened(path, name or str(path)) as file:
+        return decode(file.read(), name or str(path))
+
+
+def read_lines(path: Path, name: str = "") -> Iterator[str]:
+    """The lines of a file without their ends, each as it is needed, since a file may be larger than
+    memory. Raises InputError like `read_text`, after the lines before the bad one."""
+    name = name or str(path)
+    with _opened(path, name) as file:
+        if file.peek(2).startswith(UTF16):
+            text = io.StringIO(decode(file.read(), name), newline="\n")
+            yield from (line.removesuffix("\n") for line in text)
+        for number, line in enumerate(file, start=1):
+            yield decode(line, name, line=number).removesuffix("\n")
+
+
+@contextlib.contextmanager
+def _opened(path: Path, name: str) -> Iterator[io.BufferedReader]:
     try:
-        return decode(path.read_bytes(), name or str(path))
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise InputError(
-            f"{name or path} cannot be read: {error.strerror or error}.",
+            f"{name} cannot be read: {error.strerror or error}.",
             remedy="Check its name and permissions.",
         ) from None
 
 
-def read_lines(path: Path, name: str = "") -> list[str]:
-    """The lines of a file without their ends. Raises InputError like `read_text`."""
-    text = read_text(path, name)
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def decode(content: bytes, name: str) -> str:
-    """The text of a file's content; `name` is the file's in messages. Raises InputError."""
-    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+def decode(content: bytes, name: str, *, line: int = 1) -> str:
+    """The text of a file's content from a line on; `name` is the file's in messages. Raises
+    InputError."""
     try:
-        text = content.decode("utf-16" if marked else "utf-8-sig")
+        text = content.decode("utf-16" if content.startswith(UTF16) else "utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start]
-        line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        line, byte = line + before.count(b"\n"), len(before) - before.rfind(b"\n")
         raise InputError(
             f"{name}, line {line}: not UTF-8 at byte {byte}.",
             remedy="Unpack it if it is compressed, or save it as UTF-8.",

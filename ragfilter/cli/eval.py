@@ -144,6 +144,7 @@ def evaluate(
         refuse(
             "beside --save", profile=(sides.profile or ())[1:], vary=sides.vary,
             prompts=sides.prompts, against=sides.against, only=labelled.only,
+            **{"except": labelled.leave_out},
         )  # fmt: skip
     if sides.several:
         _several(labelled, place, sides)

@@ -64,8 +64,8 @@ def gate(
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Also fails if queries or relevant chunks of the baseline are gone, unless --only chooses
-    among the queries. Exits with 1 if any check fails.
+    Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
+    chooses among the queries. Exits with 1 if any check fails.
     """
     from ragfilter.evaluate import gate as gating
     from ragfilter.evaluate import wording
@@ -120,7 +120,7 @@ def gate(
         rows, limits,
         baseline=before, now=now,
         allowed={**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}},
-        partly=bool(labelled.only), mapped=mapped,
+        partly=bool(labelled.only or labelled.leave_out), mapped=mapped,
     )  # fmt: skip
     for note in gate.notes:
         log.warning("%s", note)

@@ -329,6 +329,9 @@ class QueryOptions:
         str | None, "Their labels, a qrels.tsv file. Built in for demo and adsapi."
     ] = None
     only: Annotated[list[str] | None, "Use only the query with this ID. Repeatable."] = None
+    leave_out: Annotated[
+        list[str] | None, text_option("--except", help="Leave out this query. Repeatable.")
+    ] = None
 
     def read(
         self, bench: Workbench, place: Place, user: User, *, bare: bool = False
@@ -337,7 +340,8 @@ class QueryOptions:
         labels of chunks that the collection lacks. `bare`: queries need no labels. Raises
         InputError and StoreError."""
         if self.queries is None:
-            refuse("without --queries", only=self.only, qrels=self.qrels)
+            options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
+            refuse("without --queries", **options)
             return None
         labels, stored = self.load(place.collection, bench.labels, bare=bare)
         return visible_labels(labels, place.backends(bench), user, stored=stored)[0]
@@ -361,7 +365,7 @@ class QueryOptions:
             labels = Labels(read_questions(Path(self.queries)), {})
         else:
             labels = query_sets.load_files(self.queries, self.qrels)
-        return choose(labels, only=self.only or ()), stored
+        return choose(labels, self.only or (), self.leave_out or ()), stored
 
 
 class OpenedLabels(NamedTuple):

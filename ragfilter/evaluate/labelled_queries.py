@@ -47,21 +47,21 @@ class Labels:
             )
 
 
-def choose(labels: Labels, *, only: Iterable[str] = ()) -> Labels:
-    """The queries in `only` (all if it is empty), with their labels.
+def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
+    """The queries in `only` (all if it is empty) but those in `leave_out`, with their labels.
 
     Raises InputError for an unknown id, and if there are labels and none of them is left, or
     nothing relevant.
     """
-    only = frozenset(only) or labels.queries.keys()
-    if unknown := sorted(only - labels.queries.keys()):
+    only, leave_out = frozenset(only) or labels.queries.keys(), frozenset(leave_out)
+    if unknown := sorted((only | leave_out) - labels.queries.keys()):
         raise InputError(
             f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file."
         )
-    texts = {i: text for i, text in labels.queries.items() if i in only}
+    texts = {i: text for i, text in labels.queries.items() if i in only - leave_out}
     chosen = Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
     if labels.qrels and not chosen.qrels:
-        raise InputError("No query with a label is left.", remedy="Name others with --only.")
+        raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
     if labels.qrels:
         chosen.check_relevant()
     return chosen

@@ -74,7 +74,7 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
 ) -> None:
     page = open_page(AS_USER).choose("view-as", "Operator")
     assert page.ids[0] == "treasure-types"
-    assert page.titles[0] == "Which Treasure … Are False"
+    assert page.titles[0].startswith("Which Treasure")
     first = page.at.dataframe[0].value.iloc[0]
     assert (first["outcome"][0], first["layer"]) == ("⊠ dropped", "clearance")
     assert first["reason"] == snapshot

@@ -50,7 +50,9 @@ def test_choosing_among_queries() -> None:
     assert set(labelled_queries.choose(given, only=["a"]).queries) == {"a"}
     chosen = labelled_queries.choose(given, only=["b", "c"])
     assert (set(chosen.queries), set(chosen.qrels)) == ({"b", "c"}, {"b"})
-    with pytest.raises(InputError, match="no query 'zz'"):
-        labelled_queries.choose(given, only=["zz"])
+    assert set(labelled_queries.choose(given, leave_out=["a"]).queries) == {"b", "c"}
+    for name in ("only", "leave_out"):
+        with pytest.raises(InputError, match="no query 'zz'"):
+            labelled_queries.choose(given, **{name: ["zz"]})
     with pytest.raises(InputError, match="No query with a label"):
         labelled_queries.choose(given, only=["c"])

@@ -254,3 +254,18 @@ def test_a_part_that_cannot_be_read_costs_no_more_than_itself(
     for source in (tmp_path, tmp_path / "o.yaml"):
         assert "t:A" in [r.chunk.id for r in load(source, reading=ReadOptions(skip=told.append))]
     assert [error.message.startswith(said) for error in told] == [True, True]
+
+
+def test_a_text_in_a_file_takes_the_place_of_its_reference(tmp_path: Path) -> None:
+    tree = minimal(
+        info={"title": "T", "description": {"$ref": "d.md"}},
+        paths={"/a": {"get": {"description": {"$ref": "t/get.md"}}}},
+        components={"schemas": {"A": {"type": "object", "description": {"$ref": "t/a.md"}}}},
+    )
+    files = {"api.yaml": tree, "d.md": "Buys.", "t/get.md": "Gets it.", "t/a.md": "Any pet."}
+    loaded(tmp_path, files)
+    found = {record.chunk.id: record for record in load(tmp_path / "api.yaml")}
+    assert warnings(found) == []
+    assert {i: record.chunk.text for i, record in found.items()} == {
+        "t:guide/overview": "Buys.", "t:GET/a": "GET /a.\nGets it.", "t:A": "A: object.\nAny pet.",
+    }  # fmt: skip

@@ -26,6 +26,8 @@ from ragfilter.text.normalise import loads
 log = logging.getLogger(__name__)
 
 SUFFIXES = (".json", ".yaml", ".yml")
+TEXTS = (".md", ".markdown")
+"""Of files that a `$ref` may put in place of a description."""
 MAX_WARNINGS = 10
 # A file that says it is a description, but cannot be parsed, is an error and not another file.
 _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
@@ -68,8 +70,10 @@ def load_openapi(
         try:
             inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
             hidden = any(part.startswith(".") for part in PurePosixPath(name).parts)
-            if inside and not hidden and path.suffix.lower() in ("", *SUFFIXES):
-                return parse(read_text(path, name), path.suffix, name)
+            suffix = path.suffix.lower()
+            if inside and not hidden and suffix in ("", *SUFFIXES, *TEXTS):
+                text = read_text(path, name)
+                return text if suffix in TEXTS else parse(text, suffix, name)
         except (InputError, OSError, ValueError) as error:
             if isinstance(error, InputError):  # Otherwise it is too long for a name, or no text.
                 (reading.skip or log.warning)(error)

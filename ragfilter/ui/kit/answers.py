@@ -214,9 +214,12 @@ def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...
         quoted = _QUOTED.search(text)
         return quoted is not None and int(quoted[1]) in lacking
 
+    # Code may contain empty lines, so a text with a code fence stays whole.
+    fenced = "```" in answer.text or "~~~" in answer.text
+    blocks = [answer.text] if fenced else filter(str.strip, _BLOCKS.split(answer.text))
     return tuple(
         Piece(" ".join(run), is_apart)
-        for block in _split(answer.text)
+        for block in blocks
         for is_apart, run in groupby([block] if answer.extractive else _sentences(block), key=apart)
     )
 
@@ -243,12 +246,6 @@ def saved(filtered: Answer, unfiltered: Answer) -> str:
 def _share(after: float, before: float, less: str, more: str) -> str:
     percent = round(100 * (before - after) / before)
     return f"{abs(percent)}% {less if percent > 0 else more}" if percent else ""
-
-
-def _split(text: str) -> list[str]:
-    """The paragraphs. Code may contain empty lines, so a text with a code fence stays whole."""
-    whole = "```" in text or "~~~" in text
-    return [text] if whole else [block for block in _BLOCKS.split(text) if block.strip()]
 
 
 def _sentences(block: str) -> list[str]:

@@ -129,7 +129,10 @@ def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
                 "kind": [kind for kind, _ in listed],
                 "chunk": work.titles(finding.chunk_ids[0] for _, finding in listed),
                 "finding": [_said(finding) for _, finding in listed],
-                "fix": [_fix(finding) for _, finding in listed],
+                "fix": [
+                    "by hand" if each.fix is None else "certain" if each.sure else "check first"
+                    for _, each in listed
+                ],
                 "severity": [finding.severity for _, finding in listed],
                 "id": [finding.chunk_ids[0] for _, finding in listed],
             }
@@ -143,12 +146,6 @@ def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
 
 def _said(finding: Finding) -> str:
     return f"{place_name(finding.place)}: {finding.message}" if finding.place else finding.message
-
-
-def _fix(finding: Finding) -> str:
-    if finding.fix is None:
-        return "by hand"
-    return "certain" if finding.sure else "check first"
 
 
 def _all(work: Desk, findings: Sequence[Finding]) -> None:
