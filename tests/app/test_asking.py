@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ragfilter.rules.overview import Checks
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import PANELS
@@ -17,6 +18,8 @@ from ragfilter.ui.session.state import PANELS
 pytestmark = pytest.mark.model
 OWLBEARS = "Tell me about owlbears"
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+RULED = {"profile": "query-must", "q": CLERIC}
+BROKEN, DOUBTED = "attack-matrix-clerics-ac-7", "attack-matrix-clerics-ac-8"
 
 
 def test_a_visit_opens_on_an_answered_example_that_nobody_has_asked(
@@ -111,3 +114,30 @@ def test_every_change_is_answered(open_page: Callable[..., Any]) -> None:
         change()
         assert answered(page) == {"filtered", "unfiltered"}
         assert "answer" not in page.buttons
+
+
+@pytest.fixture(scope="module")
+def rules_workspace(copy_demo: Callable[[], Path]) -> Path:
+    return copy_demo()
+
+
+def test_the_table_finds_rules_by_their_state(
+    open_page: Callable[..., Any], rules_workspace: Path
+) -> None:
+    page = open_page(RULED, workspace=rules_workspace)
+    store = resources.open_resources().bench.collection("demo")
+    store.set_rules({BROKEN: "{broken", DOUBTED: '{"contain_one_of": [["a"], ["b"], ["c"]]}'})
+    page.run()
+    every = page.ids
+    catalogue, checks = store.catalogue(), Checks()
+    found = {}
+    for word in ("invalid", "warning", "none", "valid"):
+        page.at.selectbox(key="filter-rule").set_value(word)
+        found[word] = page.run().ids
+    assert found["invalid"] == [BROKEN]
+    assert DOUBTED in found["warning"]
+    assert found["none"] == [i for i in every if not catalogue[i].rule]
+    assert all(checks.state(catalogue[i]) == "valid" for i in found["valid"])
+    assert page.link["rule"] == "valid"
+    assert open_page({**RULED, "rule": "invalid"}, workspace=rules_workspace).ids == [BROKEN]
+    assert open_page({**RULED, "rule": "no such state"}, workspace=rules_workspace).ids == every

@@ -11,9 +11,11 @@ import streamlit as st
 from ragfilter.layers.cutoff import DISTANCE, cut_of
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
+from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid, share
+from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session.views import View
@@ -34,7 +36,14 @@ def draw(view: View) -> None:
             "Filter", st.session_state.get("filter", ""), key="filter", persist_state="session",
             placeholder="Words", label_visibility="collapsed", icon=":material/search:", width=112,
         )  # fmt: skip
-        shown = _listed(rows, order, wanted)
+        rule = st.session_state.get("filter-rule")
+        st.selectbox(
+            "Rule", WORDS, WORDS.index(rule) if rule else None, key="filter-rule",
+            persist_state="session", placeholder="Any rule", label_visibility="collapsed",
+            format_func=lambda word: "no rule" if word == "none" else word, width=116,
+        )  # fmt: skip
+        admitted = _admitted(view)
+        shown = _listed(rows, order, wanted, admitted)
         if len(shown) < len(rows):
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
@@ -42,7 +51,7 @@ def draw(view: View) -> None:
             st.download_button(
                 "CSV",
                 data=lambda: csv(
-                    _listed(view.exported, order, wanted),
+                    _listed(view.exported, order, wanted, admitted),
                     references(result) if with_refs else None,
                 ),
                 file_name="ragfilter.csv",
@@ -69,7 +78,8 @@ def draw(view: View) -> None:
 
 def in_order(view: View) -> list[ChunkRow]:
     """The rows of the table, sorted and filtered. Works before the table is drawn."""
-    return _listed(view.rows, *(st.session_state.get(key) for key in ("order", "filter")))
+    order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
+    return _listed(view.rows, order, wanted, _admitted(view))
 
 
 def _frame(
@@ -92,6 +102,8 @@ def _frame(
     }
     if view.grades:
         columns["label"] = [view.grades.get(row.id) for row in rows]
+    if edited := desk.edited(view):
+        columns["rule"] = [edited.get(row.id, []) for row in rows]
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
@@ -108,7 +120,8 @@ def _frame(
 
 
 def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
-    column, chips = st.column_config, theme.chips(dark=theme.is_dark())
+    column, dark = st.column_config, theme.is_dark()
+    chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
     words = {
         "reason": (330, "What was compared. The tab Chunk shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
@@ -149,6 +162,12 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
             format=f"{theme.LABELLED} %d",
             help="2: relevant, 1: partly, 0: not relevant.",
         ),
+        "rule": column.MultiselectColumn(
+            width=92,
+            options=list(marks),
+            color=list(marks.values()),
+            help="draft: not saved. changed: edited since the last export.",
+        ),
         "distance": column.ProgressColumn(
             format="%.3f",
             min_value=0.0,
@@ -159,8 +178,18 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     }
 
 
-def _listed(rows: Sequence[ChunkRow], order: str | None, wanted: str | None) -> list[ChunkRow]:
-    """The rows that contain all words of `wanted`, in this order."""
+def _admitted(view: View) -> set[str]:
+    """The chunks whose rule is in the chosen state; all if none is chosen."""
+    chosen = st.session_state.get("filter-rule")
+    if not chosen:
+        return {hit.id for hit in view.shown.hits}
+    return {i for i, words in desk.states(view).items() if chosen in words}
+
+
+def _listed(
+    rows: Sequence[ChunkRow], order: str | None, wanted: str | None, admitted: set[str]
+) -> list[ChunkRow]:
+    """The rows of `admitted` chunks that contain all words of `wanted`, in this order."""
     words = (wanted or "").casefold().split()
 
     def text(row: ChunkRow) -> str:
@@ -168,4 +197,4 @@ def _listed(rows: Sequence[ChunkRow], order: str | None, wanted: str | None) -> 
         return " ".join(parts).casefold()
 
     rows = kept_first(rows) if order == KEPT_FIRST else rows
-    return [row for row in rows if all(word in text(row) for word in words)]
+    return [row for row in rows if row.id in admitted and all(w in text(row) for w in words)]

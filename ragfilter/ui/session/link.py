@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.errors import SettingsError
 from ragfilter.model import User
+from ragfilter.rules.overview import WORDS
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.text.normalise import whole
@@ -22,13 +23,13 @@ from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
-FILTER = "filter"
+FILTER, RULE = "filter", "rule"
 """What is open on the page. Only a copied link has these, since updating the address bar takes the
 browser as long as drawing a small chart."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
 COMMA = ";"
 """What is open on the Rules page: its part and the filter, whose values `COMMA` separates."""
-LOOKS = (CHUNK, PANEL, PLACES, FILTER, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
+LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
@@ -160,6 +161,8 @@ def open_session() -> None:
         session = st.session_state[KEY] = read(st.query_params.to_dict())
         session.changes = state.without_clearance(session.changes)
         st.session_state.filter = session.opened.get(FILTER, "")
+        rule = session.opened.get(RULE)
+        st.session_state["filter-rule"] = rule if rule in WORDS else None
     elif _went_back():
         before, session = read(st.query_params.to_dict()), state.session()
         state.take(before.profile, before.changes)
@@ -201,6 +204,7 @@ def looks(nameable: Collection[str]) -> dict[str, str]:
         PANEL: "" if session.panel == PANELS[0] else session.panel,
         PLACES: "" if session.window == CUT else session.window,
         FILTER: st.session_state.get("filter") or "",
+        RULE: st.session_state.get("filter-rule") or "",
         VIEW: OPERATOR if session.operator else "",
     }
     return {name: value for name, value in look.items() if value}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from zlib import crc32
 
 import streamlit as st
 
+from ragfilter.errors import StoreError
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
@@ -21,6 +22,7 @@ from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources, ShelfSpec
+from ragfilter.ui.session.views import View
 
 LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)
 VISIBLE: ShelfSpec[Catalogue] = ShelfSpec(8)
@@ -225,3 +227,32 @@ def signed(word: str) -> str:
 def chips(*, dark: bool) -> dict[str, str]:
     """The tint of every sign-and-word combination in a table."""
     return {signed(word): theme.tint(mark, dark) for word, (_, mark) in SIGNS.items()}
+
+
+def states(view: View) -> dict[str, tuple[str, ...]]:
+    """The states of the rule of each chunk in a result. Findings that involve several rules are
+    looked for among these chunks only."""
+    # Without texts, as on the Rules page: which texts were fetched depends on the settings.
+    chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
+    listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
+    return {row.id: row.words for row in listing.with_drafts(frozenset(state.drafts())).rows}
+
+
+def edited(view: View) -> dict[str, list[str]]:
+    """How the rule of each chunk in a result was edited; only chunks with an edited rule."""
+    before = _exported(view)
+    rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
+    changed = {i for i in before if before[i] != rules[i]}
+    return {
+        i: [signed(w) for w, ids in (("draft", state.drafts()), ("changed", changed)) if i in ids]
+        for i in changed | state.drafts().keys()
+    }
+
+
+def _exported(view: View) -> dict[str, str | None]:
+    """The rules of edited chunks as they were at the last export, for chunks of the result."""
+    shown = [hit.id for hit in view.shown.hits]
+    try:
+        return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
+    except StoreError:
+        return {}  # The editor shows what is wrong with the journal.
