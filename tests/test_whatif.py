@@ -82,6 +82,19 @@ def test_what_nothing_drops_is_pinned_or_beyond_every_limit(
     assert stays(made, "c1") == why
 
 
+def test_what_one_setting_cannot_bring_back_two_can() -> None:
+    # Its rule drops the farther chunk; without rules, it is beyond 0.1 + 0.4 and after the cliff.
+    hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2"), 0.2, 2),
+            Hit(Chunk("c3", rule='{"contain": "owlbear"}'), 0.9, 3))  # fmt: skip
+    settings = Settings().with_values({"query_must.enabled": True})
+    made = replay(Pool("a troll", "demo", "l2", hits), settings)
+    (pair,) = changes(made, "c3")
+    assert pair.words == "Switch query_must off and Min results 2 → 3"
+    assert (pair.came, pair.went) == ((), ())
+    settings = made.settings.with_values(pair.values)
+    assert "c3" in [hit.id for hit in replay(made.pool, settings).kept]
+
+
 def test_clearance_is_never_among_the_changes() -> None:
     hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2", clearance=3), 0.12, 2))
     settings = Settings().with_values({"clearance.enabled": True})

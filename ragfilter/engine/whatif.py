@@ -1,4 +1,5 @@
-"""Find the smallest change of one setting that keeps a dropped chunk or drops a kept one.
+"""Find the smallest change of one setting that keeps a dropped chunk or drops a kept one, or of two
+if a dropped chunk needs both.
 
 Every answer is found and verified by `replay`. Clearance is never changed: nobody can grant
 themselves access.
@@ -33,19 +34,20 @@ IDLE = frozenset({"ms", "tokens", "s"})
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting changed from `old` to `new`. `came` and `went` are the other chunks that come and
-    go, in order."""
+    """One setting changed from `old` to `new`, and with it `also` another. `came` and `went`
+    are the other chunks that come and go, in order."""
 
     path: str
     old: Any
     new: Any
     came: tuple[str, ...] = ()
     went: tuple[str, ...] = ()
+    also: SettingChange | None = None
 
     @property
     def values(self) -> dict[str, Any]:
-        """The new value by path."""
-        return {self.path: self.new}
+        """The new values by path."""
+        return {self.path: self.new} | (self.also.values if self.also else {})
 
     @property
     def words(self) -> str:
@@ -53,12 +55,15 @@ class SettingChange:
         if isinstance(self.new, bool):
             name = layer(self.path.partition(".")[0]).title
             label = name if self.path.endswith(".enabled") else setting(self.path).label
-            return f"Switch {label} {'on' if self.new else 'off'}"
-        return f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+            words = f"Switch {label} {'on' if self.new else 'off'}"
+        else:
+            words = f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+        return f"{words} and {self.also.words}" if self.also else words
 
 
 def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
-    """The changes of one setting that keep a dropped chunk or drop a kept one, smallest first.
+    """The changes of one setting that keep a dropped chunk or drop a kept one, smallest first. If
+    none keeps it, the layer that dropped it off, and the smallest change beside that.
 
     Empty if there is no such change, for a chunk that is not among the hits, and for one that its
     user may not see. The layer that dropped the chunk is tried first. Switching it off comes last.
@@ -68,10 +73,11 @@ def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[Settin
         return ()
     wanted = chunk_id not in {kept.id for kept in result.kept}
     search = _Search(result.pool, result.settings, result.user, chunk_id, wanted)
-    infos = _candidates(result, chunk_id, wanted)
+    infos = [*_candidates(result, chunk_id, wanted)]
     turning = sorted((each for info in infos if (each := search.along(info))), key=lambda e: e[0])
-    proposals = [(path, value) for _, path, value in turning[:most]]
-    return tuple(search.change(*each) for each in proposals or search.switches(result))
+    proposals = [{path: value} for _, path, value in turning[:most]]
+    proposals = proposals or [{path: value} for path, value in search.switches(result)]
+    return tuple(map(search.change, proposals or search.pairs(result, infos)))
 
 
 def stays(result: PoolResult, chunk_id: str) -> str:
@@ -88,7 +94,7 @@ def stays(result: PoolResult, chunk_id: str) -> str:
             if decision.outcome == "dropped" and not kept:
                 if trace.layer == "clearance":
                     return f"{decision_text}."
-                return f"More than one limit keeps it out. First {decision_text}."
+                return f"More than two limits keep it out. First {decision_text}."
     return "No limit of an active layer drops it, even at its lowest or highest value."
 
 
@@ -221,18 +227,30 @@ class _Search:
             if self.wanted and switched and self.turns(self.replayed(path, False)):
                 yield path, False
 
-    def change(self, path: str, value: Any) -> SettingChange:
-        """The change with what else it brings and loses."""
+    def pairs(self, result: PoolResult, infos: Sequence[FieldInfo]) -> list[dict[str, Any]]:
+        """The layer that dropped the chunk off, and the smallest change that then keeps it."""
+        for trace in result.traces if self.wanted else ():
+            dropped = any(d.chunk_id == self.chunk_id and d.outcome == "dropped"
+                          for d in trace.decisions)  # fmt: skip
+            if not dropped or not layer(trace.layer).switched or trace.layer == "clearance":
+                continue
+            path = f"{trace.layer}.enabled"
+            if (off := self.replayed(path, False)) is not None:
+                search = replace(self, settings=off.settings)
+                others = (info for info in infos if info.section != trace.layer)
+                seconds = [each for info in others if (each := search.along(info))]
+                seconds += [(1.0, *each) for each in search.switches(off)]
+                return [{path: False, other: value} for _, other, value in sorted(seconds)[:1]]
+        return []
+
+    def change(self, values: dict[str, Any]) -> SettingChange:
+        """The change of one or two settings with what else it brings and loses."""
         before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
-        changed = replay(
-            self.pool,
-            self.settings.with_values({path: value}),
-            self.user,
-            memo=self.memo,
-            explain=False,
-        )
+        settings = self.settings.with_values(values)
+        changed = replay(self.pool, settings, self.user, memo=self.memo, explain=False)
         moved = _moved(before, [hit.id for hit in changed.kept], self.chunk_id)
-        return SettingChange(path, self.settings.get(path), value, *moved)
+        one, *two = (SettingChange(p, self.settings.get(p), new) for p, new in values.items())
+        return replace(one, came=moved[0], went=moved[1], also=two[0] if two else None)
 
 
 def _first_turn(at: Callable[[int], tuple[bool, object]], low: int, high: int) -> int | None:
