@@ -66,8 +66,26 @@ WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
 """In pixels, so that a window 900 wide shows the harm of a rule."""
 
 
-def _figures(rows: Sequence[RuleRow], names: Iterable[str] = FIGURES) -> dict[str, list[Any]]:
-    return {name: [FIGURES[name].read(row) for row in rows] for name in names}
+def figures(rows: Sequence[RuleRow | None], names: Iterable[str] = FIGURES) -> dict[str, list[Any]]:
+    """The named figures of these rows, None where there is no row."""
+    return {n: [None if row is None else FIGURES[n].read(row) for row in rows] for n in names}
+
+
+def columns() -> dict[str, Any]:
+    """The figures as columns of a table."""
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    return {
+        name: text(help=figure.help)
+        if name == "fires"
+        else number(width=WIDTHS.get(name), help=figure.help, format=figure.format)
+        for name, figure in FIGURES.items()
+    }
+
+
+def measured(work: Desk) -> Matrix | None:
+    """What was measured last for these settings and questions, also before rules changed."""
+    key = work.collection, work.user, work.settings, work.mark
+    return work.resources.shelf(MATRICES).get(key)
 
 
 def _matrix(work: Desk, questions: LabelledQuestions) -> Matrix:
@@ -80,8 +98,9 @@ def _matrix(work: Desk, questions: LabelledQuestions) -> Matrix:
                 questions.user,
             )  # fmt: skip
 
-    key = (*work.key, work.settings, work.mark)
-    return work.resources.shelf(MATRICES).of(key, build)
+    of, shelf = (work.user, work.settings, work.mark), work.resources.shelf(MATRICES)
+    matrix = shelf.of((*work.key, *of), build)
+    return shelf.put((work.collection, *of), matrix)
 
 
 def _questions(work: Desk) -> LabelledQuestions | None:
@@ -189,20 +208,11 @@ def _frame(
     first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str],
     **more: Sequence[str],
 ) -> pd.DataFrame:  # fmt: skip
-    harm = _figures(rows, (*HARM, "Δrecall without"))
-    return pd.DataFrame({first: names, **harm, "rule": rules, **_figures(rows), **more})
+    harm = figures(rows, (*HARM, "Δrecall without"))
+    return pd.DataFrame({first: names, **harm, "rule": rules, **figures(rows), **more})
 
 
 def _columns(first: str) -> dict[str, Any]:
     # Limit the widths, so that a long group does not push the figures out of view.
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    return {
-        first: text(width=200),
-        "rule": text(width="medium"),
-        **{
-            name: text(help=figure.help)
-            if name == "fires"
-            else number(width=WIDTHS.get(name), help=figure.help, format=figure.format)
-            for name, figure in FIGURES.items()
-        },
-    }
+    text = st.column_config.TextColumn
+    return {first: text(width=200), "rule": text(width="medium"), **columns()}

@@ -15,6 +15,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -34,8 +35,9 @@ from ragfilter.ui.session.views import Visit
 
 ABOUT = (
     "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. "
-    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions. "
-    "Tester: which rules pasted questions meet. Files: import and export. History: every change."
+    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions, "
+    "then told under Chunks, too. Tester: which rules pasted questions meet. Files: import and "
+    "export. History: every change."
 )
 BOXES = {link.TEXT: desk.TEXT, link.TYPES: desk.TYPES, link.SOURCES: desk.SOURCES,
          link.STATES: desk.STATES}  # fmt: skip
@@ -106,12 +108,12 @@ def _chunks(work: Desk) -> None:
     with left:
         desk.draw_filter(work, rows)
         ids = desk.ordered(work, rows)
-        _table(rows, ids)
+        _table(rows, ids, matrix_table.measured(work))
     with right:
         _open_chunk(work, rows, ids)
 
 
-def _table(rows: Listing, ids: Sequence[str]) -> None:
+def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
     with html.row("rules-pager"):
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
         html.aside(count, width="content")
@@ -122,7 +124,7 @@ def _table(rows: Listing, ids: Sequence[str]) -> None:
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
     with st.container(key="table"):
         grid.draw(
-            _frame(shown),
+            _frame(shown, matrix),
             [row.id for row in shown],
             name="rules",
             height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
@@ -133,11 +135,17 @@ def _table(rows: Listing, ids: Sequence[str]) -> None:
         )
 
 
-def _frame(rows: Sequence[ListingRow]) -> pd.DataFrame:
+def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[desk.signed(word) for word in row.words] for row in rows],
         "title": telling_titles([row.chunk.name for row in rows], TITLE_WIDTH),
     }
+    of_rule = {row.rule: row for row in matrix.rules} if matrix else {}
+    measured = [of_rule.get(row.chunk.rule or "") for row in rows]
+    if matrix:
+        kept = {row.chunk_id: row.kept for row in matrix.crowding}
+        columns |= matrix_table.figures(measured, matrix_table.HARM)
+        columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # A page of chunks without one has the room for what tells them apart.
         columns["rule"] = [brief(row.chunk.rule) for row in rows]
@@ -146,7 +154,8 @@ def _frame(rows: Sequence[ListingRow]) -> pd.DataFrame:
         "type": [row.chunk.type for row in rows],
         "id": [row.id for row in rows],
     }
-    return pd.DataFrame(columns)
+    # Less important columns are further right; those above stay where they are.
+    return pd.DataFrame(columns | (matrix_table.figures(measured) if matrix else {}))
 
 
 def _columns(state_width: int) -> dict[str, Any]:
@@ -164,6 +173,10 @@ def _columns(state_width: int) -> dict[str, Any]:
         "source": text(width=136),
         "type": text(width=56),
         "id": text(width=150),
+        "kept wrongly": st.column_config.NumberColumn(
+            width=88, help="Labelled questions that keep the chunk, which has no rule, wrongly."
+        ),
+        **matrix_table.columns(),
     }
 
 
