@@ -274,7 +274,7 @@ def _changed_by_another(chunk_id: str) -> ConflictError:
 def _changed_since(ids: Sequence[str]) -> ConflictError:
     return ConflictError(
         f"The rules of {_named(ids)} were changed since. Nothing was written.",
-        remedy="Look at them as they are now, and undo the later change first or leave them out.",
+        remedy="Look at them as they are now, and undo the later change first.",
     )
 
 

@@ -3,11 +3,14 @@ after their estimated cost."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import Handler, Serve
+from test_judging_on_the_page import stop_the_app
 
 from ragfilter.errors import StoreError
 from ragfilter.stores.labels import UNCOUNTED, LabelBook, evidence, query_id
@@ -195,10 +198,46 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(
     assert not any("since the chunks were cut anew" in text for text in page.html)
 
 
-def test_an_llms_labels_count_where_that_is_wanted(page: Any) -> None:
-    book().add("demo", [(MINE["q2"], "monster-owlbear", 2)], who="labeller", made_by="llm")
-    page.choose("sets-part", "Labels")
+def test_an_llm_labels_after_its_cost_is_said(
+    open_page: Callable[..., Any],
+    place: Path,
+    opened: dict[str, Any],
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # One process owns a workspace, and with an LLM it is another deployment.
+    stop_the_app(opened)
+    llm = serve(keep_the_first)
+    monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.setenv("OPENAI_MODEL", "labeller")
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
+    book().put_set("demo", "one", {"q2": MINE["q2"]})
+    page.at.switch_page("pages/evaluate.py")
+    page.run().at.selectbox(key="query-set-box").set_value("one")
+    page.at.toggle(key="sets-open").set_value(True)
+    page.run().choose("sets-part", "Labels")
+    before = len(book().standing("demo", MINE["q2"]))
+    page.press("propose-cost")
+    assert any("1 question, " in words and "calls, about " in words for words in page.html)
+    assert llm.asked == []
+    page.press("propose")
+    labels = book().standing("demo", MINE["q2"])
+    made = [label for label in labels if label.made_by == "llm"]
+    assert len(made) == len(labels) - before >= 10
+    assert {label.who for label in made} == {"labeller"}
+    assert sum(label.grade == 2 for label in made) == len(llm.asked)
     assert "labeller (LLM)" in " ".join(page.html)
     assert not any("LLM labels count here" in words for words in page.html)
     page.at.toggle(key="with-llm").set_value(True)
     assert any("LLM labels count here" in words for words in page.run().html)
+    stop_the_app(opened)
+
+
+def keep_the_first(handler: Handler, body: dict[str, Any]) -> None:
+    asked = re.findall(r"^id: (.*)$", body["messages"][-1]["content"], re.MULTILINE)
+    lines = [f"{i} -> {'DISCARD' if place else 'KEEP'}" for place, i in enumerate(asked)]
+    handler.start()
+    handler.piece("\n".join(lines))
+    handler.piece(None, "stop")
+    handler.event("[DONE]")

@@ -75,7 +75,8 @@ def _sets(asked: ChosenSet) -> None:
     with html.row("sets-bar"):
         part = html.choice(
             "Part", PARTS,
-            "Questions: edit the set. Labels: see who made them, and where people disagree.",
+            "Questions: edit the set. Labels: see who made them, where people disagree, and "
+            "what an LLM proposes.",
             key="sets-part", default=QUESTIONS,
         )  # fmt: skip
     for note in _notes(asked):
@@ -146,7 +147,7 @@ def _notes(asked: ChosenSet) -> list[str]:
 def _more(asked: ChosenSet) -> None:
     st.toggle(
         "Questions and labels", key="sets-open", persist_state="session",
-        help="Edit the questions of this set, and see who labelled what.",
+        help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
     )  # fmt: skip
     st.toggle(
         "Count an LLM's labels", key=measuring.LLM, persist_state="session",

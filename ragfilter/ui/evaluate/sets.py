@@ -1,5 +1,5 @@
 """The questions and labels of a set: questions are edited as text, one per line, loaded from files
-or filled from the history; labels are reviewed, with disagreements."""
+or filled from the history; labels are reviewed, with disagreements and an LLM's proposals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.basics.files import as_files, by_name
 from ragfilter.errors import InputError
-from ragfilter.evaluate import query_sets
+from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.labelled_queries import Labels
+from ragfilter.evaluate.labelling import Request
 from ragfilter.evaluate.query_files import read_import, write
 from ragfilter.model import Chunk
 from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, conflicts
@@ -31,10 +32,13 @@ from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet, llm
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import state
+from ragfilter.ui.session import jobs, state
+from ragfilter.ui.session.jobs import Job
 
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}
 HEIGHT = 260
+DEPTH = 10
+"""Chunks of each question that an LLM labels, besides those that people have labelled."""
 
 
 def draw_questions(asked: ChosenSet) -> None:
@@ -244,6 +248,7 @@ def draw_labels(asked: ChosenSet) -> None:
     _lost(asked)
     if any(label.made_by == "llm" for label in seen):
         html.aside(query_sets.agreed(seen).told)
+    _propose(asked)
 
 
 def told(labels: tuple[Label, ...]) -> str:
@@ -315,3 +320,63 @@ def _lost(asked: ChosenSet) -> None:
     if row is not None and rows[row][2]:
         settle(asked.book, rows[row][0], chunks[rows[row][2]])
         st.rerun()
+
+
+def _propose(asked: ChosenSet) -> None:
+    """Draw what labels by an LLM would cost, then the button that asks it. Raises StoreError."""
+    session, resources = state.session(), asked.resources
+    if resources.bench.chat is None:
+        html.aside("An LLM proposes labels if OPENAI_API_KEY or OPENAI_BASE_URL is set.")
+        return
+    if session.proposing is not None:
+        stop = "Stops after the current call. Labels so far are kept."
+        count = jobs.result(session.proposing, "proposing", "Asking the LLM", stop=stop)
+        session.proposing = None
+        if count is not None:
+            st.toast(f"The LLM made {counted(count, 'label')}.")
+            st.rerun()
+    # The estimate is valid until a chunk, its clearance or a label changes.
+    versions = (
+        resources.bench.version_seen(asked.collection, state.user()),
+        asked.book.version(asked.collection),
+    )
+    wanted = asked.collection, asked.name, asked.visit.settings, state.user(), versions
+    backends = resources.backends(asked.collection)
+    if session.bill is None or session.bill[0] != wanted:
+        none = not asked.sets[asked.name]
+        if st.button("What would labels by an LLM cost?", key="propose-cost", disabled=none):
+            of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
+            with st.spinner("Looking up the chunks …"):
+                session.bill = wanted, tuple(labelling.requests(
+                    query_sets.questions(*of_set).values(), asked.book.standing(asked.collection),
+                    asked.visit.settings, backends, state.user(), depth=DEPTH,
+                ))  # fmt: skip
+            st.rerun()
+        return
+    requests = session.bill[1]
+    bill = labelling.bill(requests, backends, resources.prices)
+    st.markdown(message(bill.told))
+    st.button(
+        "Propose labels", key="propose", type="primary", on_click=_ask_llm, args=(asked, requests),
+        disabled=not bill.chunks,
+        help="Its labels are marked as such, and count only if you say so under More.",
+    )  # fmt: skip
+
+
+def _ask_llm(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
+    """Ask in the background; every answer is stored as it arrives."""
+    resources, collection, settings = asked.resources, asked.collection, asked.visit.settings
+    backends, book = resources.backends(collection), asked.book
+
+    def work(job: Job[int]) -> int:
+        kept, calls = 0, sum(len(each.prompts) for each in requests)
+        timeout_s = resources.deployment.answer_timeout_s
+        proposals = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
+        for number, each in enumerate(proposals, start=1):
+            kept += labelling.keep(each, book, collection, backends)
+            if not job.tell(number, calls):
+                break
+        return kept
+
+    state.session().bill = None
+    state.session().proposing = resources.jobs.start(state.user(), object(), work)

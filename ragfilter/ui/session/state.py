@@ -29,6 +29,7 @@ from ragfilter.text.normalise import whole
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.labels import Label
+    from ragfilter.ui.session.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"
@@ -196,6 +197,10 @@ class Session:
     """The query sets that settings were tuned on here, by the version of their labels."""
     map_click: tuple[str, Settings, Settings] | None = None
     """The collection of the last click on Tune's map, and the settings after and before it."""
+    proposing: Job[int] | None = None
+    """An LLM that is asked for labels."""
+    bill: tuple[Any, Any] | None = None
+    """What it would be asked, after what that depends on."""
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
     run: int = 0
