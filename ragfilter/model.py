@@ -262,7 +262,7 @@ class Pool:
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `embedder` names the embedding model, where it is known. `scores_are_ranks`: the rerank
     scores have no known scale, so they only give an order.
-    `searched_words` is the user for whom words were searched, too: the ``lexical`` and ``fused``
+    `lexical_user` is the user for whom words were searched, too: the ``lexical`` and ``fused``
     scores hold for no other.
     `source_pattern` is the one that the search was limited to. `exhaustive` says that the pool
     holds all chunks that the user may see. `incomplete` says why the collection itself may lack
@@ -283,7 +283,7 @@ class Pool:
     reranker: str = ""
     scores_are_ranks: bool = False
     embedder: str = ""
-    searched_words: User | None = None
+    lexical_user: User | None = None
     source_pattern: str = ""
     exhaustive: bool = False
     incomplete: str = ""
@@ -299,7 +299,8 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something a layer lacks. The page offers it as a button; library and command line get it."""
+    """Something a layer lacks. The page offers it as a button, but gets ``prune`` itself; library and
+    command line get all."""
 
     kind: PendingKind
     layer: LayerName

@@ -70,7 +70,7 @@ def test_steps_shared_between_replays_change_nothing(
 ) -> None:
     replays = Replays()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ragfilter.engine.replay.MAX_REPLAYS", most)
+        patch.setattr("ragfilter.engine.replay.MAX_STEPS", most)
         for pool, each, level in asked:
             shared, alone = replays.of(pool, each, User(level)), replay(pool, each, User(level))
             assert timeless(shared) == timeless(alone)

@@ -1,8 +1,8 @@
 """Complete a pool: get what a layer needs, and add it.
 
-What a layer needs is rerank scores, an LLM's verdicts, or the chunks that its expansions reach.
-The pool also holds failures, and `replay` turns them into visible fallbacks. Source:
-docs/design.md#replay.
+What a layer needs is rerank scores, an LLM's verdicts and the chunks that its expansions reach, or
+what sentences contribute to the answer. The pool also holds failures, and `replay` turns them into
+visible fallbacks. Source: docs/design.md#replay.
 """
 
 from __future__ import annotations

@@ -20,9 +20,8 @@ from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
 ReplayMemo = dict[object, Any]
-"""What layers made of one pool for one user, for replays under many settings: a step is taken again
-only where all before it, the layer's own section and `retrieval` are the same. A layer reads no
-more than those."""
+"""What layers made of one pool for one user, for replays under many settings. A step is reused
+where all before it, the layer's own section, those in its `reads`, and `retrieval` are the same."""
 
 
 def replay(
@@ -41,25 +40,25 @@ def replay(
     may leave their decisions out; what is kept is the same. Replays that share `memo` must have the
     same `explain`.
 
-    What a layer lacks (rerank scores, verdicts) is listed in `PoolResult.needs`. Until it is there,
-    the layer falls back and says so in the note of its trace.
+    What a layer lacks (rerank scores, verdicts, what sentences contribute) is listed in
+    `PoolResult.needs`. Until it is there, the layer falls back and says so in the note of its trace.
     """
     memo = {} if memo is None else memo
     user = clearance.viewer(user, settings)
     settings = clearance.with_clearance(settings, user)
     # Without sides of a comparison, what the entities' settings say makes no difference here.
-    sides_on = pool.entities and settings.entities
-    start = (settings.retrieval.source_pattern, settings.retrieval.lexical, sides_on, user)
+    sides_key = pool.entities and settings.entities
+    start = (settings.retrieval.source_pattern, settings.retrieval.lexical, sides_key, user)
     if start not in memo:
         if scan_rules not in memo:
             memo[scan_rules] = scan or scan_rules(pool)
         sides = clearance.visible_entities(pool, user)
         first = retrieved(pool, settings, user)
         memo[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
-    hits, visible_pool, entered = before = memo[start]
+    hits, pool_with_sides, entered = before = memo[start]
     shared = memo.setdefault((settings.retrieval, user), {})
     inputs = LayerInput(
-        settings, visible_pool, memo[scan_rules], user, shared=shared, explain=explain
+        settings, pool_with_sides, memo[scan_rules], user, shared=shared, explain=explain
     )
     seen = dict(entered)
     traces: list[LayerTrace] = []
@@ -163,9 +162,9 @@ def retrieved(pool: Pool, settings: Settings, user: User | None = None) -> tuple
     own: tuple[str, ...] = ("query", "rules")
     hits = _of_files(pool.hits, settings)
     user = clearance.viewer(user, settings)
-    if settings.retrieval.lexical and pool.searched_words == user:
+    if settings.retrieval.lexical and pool.lexical_user == user:
         own = (*own, "lexical")
-    elif pool.searched_words is not None:
+    elif pool.lexical_user is not None:
         hits = tuple(replace(hit, scores={}) if hit.scores else hit for hit in hits)
     if not any(user.sees(hit.chunk) for hit in hits) and settings.retrieval.source_pattern.strip():
         return ()
@@ -255,7 +254,7 @@ def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     return f"Nothing is left: {trace.layer} dropped the last {last}."
 
 
-MAX_REPLAYS = 300
+MAX_STEPS = 300
 """Maximum number of cached steps. A step is the decisions of one layer on a pool."""
 
 
@@ -277,6 +276,6 @@ class Replays:
     def _memo(self, pool: Pool) -> ReplayMemo:
         """The memo of this pool; empty for another pool, or if it holds too much."""
         last = self._last
-        if last is None or last[0] is not pool or len(last[1]) > MAX_REPLAYS:
+        if last is None or last[0] is not pool or len(last[1]) > MAX_STEPS:
             self._last = last = pool, {}
         return last[1]

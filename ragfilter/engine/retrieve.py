@@ -58,7 +58,8 @@ def run(
     *,
     wide: bool = False,
 ) -> PoolResult:
-    """Gather and replay until nothing is needed. The command line and `workspace.search` call this.
+    """Gather and replay until nothing is needed, for the command line, `OpenCollection.search` and
+    measurements.
 
     `user` is who asks; without one, the settings decide (`clearance.viewer`). Only what the enabled
     layers can use is gathered; with `wide`, everything that any settings could use and show. Raises
@@ -217,7 +218,7 @@ def _gather(
         entities=tuple(entities),
         references=references_of((hit.chunk for hit in hits), collection),
         embedder=backends.embedder.name,
-        searched_words=user if settings.retrieval.lexical else None,
+        lexical_user=user if settings.retrieval.lexical else None,
         source_pattern=settings.retrieval.source_pattern,
         exhaustive=exhaustive,
         incomplete=incomplete,

@@ -94,7 +94,7 @@ def stays(result: PoolResult, chunk_id: str) -> str:
             if decision.outcome == "dropped" and not kept:
                 if trace.layer == "clearance":
                     return f"{decision_text}."
-                return f"More than two limits keep it out. First {decision_text}."
+                return f"More than one limit keeps it out. First {decision_text}."
     return "No limit of an active layer drops it, even at its lowest or highest value."
 
 

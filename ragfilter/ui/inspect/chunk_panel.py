@@ -235,7 +235,7 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     offered, asked = changes(result, hit.id), wording(result, hit.id)
     if not offered and asked is None:
         html.draw(
-            f'<p class="rf-empty"><b>No change of one or two settings {words}.</b> '
+            f'<p class="rf-empty"><b>No change was found that {words}.</b> '
             f"{html.text(stays(result, hit.id))}</p>"
         )
         return

@@ -29,7 +29,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View, known_collections
+from ragfilter.ui.session.views import View, refresh_collections
 
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
@@ -88,7 +88,7 @@ def draw_strip(view: View) -> None:
 def unnamed(view: View) -> str:
     """A sentence naming an uncommon word of the question that no chunk kept for the user contains;
     empty if there is none."""
-    kept, info = view.mine.kept, known_collections(view.resources).get(view.asked.collection)
+    kept, info = view.mine.kept, refresh_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""
@@ -96,7 +96,7 @@ def unnamed(view: View) -> str:
 
 def _fitted(view: View) -> str:
     """That the current thresholds were fitted to another collection or model, and what works."""
-    info = known_collections(view.resources).get(view.result.pool.collection)
+    info = refresh_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
     here = Fit(info.name, info.embedder, info.space)

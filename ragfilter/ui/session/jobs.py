@@ -239,14 +239,14 @@ class Stoppable:
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
-TURN_S = 0.3
+PROGRESS_TICK_S = 0.3
 
 
 def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     """Show the progress of a job until it ends. `what` describes it if the job itself does not.
     `stop` is the tooltip of the Stop button, which is omitted without one. A run may wait for
     several jobs, each with its own `key`."""
-    if job.wait(TURN_S):
+    if job.wait(PROGRESS_TICK_S):
         return
     place = st.empty()
     with place.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
@@ -256,7 +256,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
             )
         bar = st.progress(0.0, text=f"{what} …")
     pace = Pace()
-    while not job.wait(TURN_S):
+    while not job.wait(PROGRESS_TICK_S):
         done, total, now = job.at
         if total:
             left = time_left(pace.left(done, total))

@@ -1,11 +1,11 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
 The store is only asked when something is submitted (a question, a collection, an edit, a new
-session), never because a setting changed: a pool is cached for all sessions, and sliders only
-replay it. Local rerank scores and the LLM's earlier answers are fetched with the question. What a
-later change of settings lacks stays a `Need`, which the page offers as a button. It asks a model
-once per press and in the background. If a slider moves meanwhile, the next run waits for the same
-call.
+session), never because a setting changed: a pool is cached for all sessions, and sliders replay
+it. Local rerank scores and the LLM's earlier answers are fetched with the question. What a later
+change of settings lacks stays a `Need`, which the page offers as a button. It asks a model once per
+press and in the background. If a slider moves meanwhile, the next run waits for the same call. Only
+what sentences contribute is got in every run, which may embed some.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) ->
     """Whether asking again would add to the pool: it was limited to other files, words were not
     searched, a larger one is set now, or too few of its hits are clean for the current settings."""
     now = reach_of(settings, result.user)
-    if now.lexical and result.pool.searched_words != result.user:
+    if now.lexical and result.pool.lexical_user != result.user:
         return True
     if result.pool.source_pattern not in ("", now.source_pattern):
         return True

@@ -40,7 +40,7 @@ def sign(name: str) -> None:
     state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
-def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
+def refresh_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
     """The collections by name, as of the start of the session or the last job that moved in the
     queue; with `anew`, as the store has them now. While it cannot be reached, they are those it had
     last."""
@@ -156,7 +156,7 @@ def begin(*, anew: bool = False) -> Visit:
         # First, because the link may name a judge prompt of the workspace.
         resources = open_resources()
         link.open_session()
-        return Visit(state.settings(), known_collections(resources, anew=anew), resources)
+        return Visit(state.settings(), refresh_collections(resources, anew=anew), resources)
 
 
 def view(
