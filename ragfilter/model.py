@@ -299,8 +299,8 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something a layer lacks. The page offers it as a button, but gets ``prune`` itself; library and
-    command line get all."""
+    """Something a layer lacks. The page offers it as a button, but gets ``prune`` itself; library
+    and command line get all."""
 
     kind: PendingKind
     layer: LayerName

@@ -31,7 +31,7 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import messages
 from ragfilter.cli.query import query_text
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import as_user, replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import (
     MAX_LEVEL,
@@ -135,7 +135,7 @@ def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> PoolRe
 
 
 def seen_hits(result: PoolResult) -> str:
-    made = report.seen(result)
+    made = as_user(result)
     return repr([(h.id, h.chunk.title, h.chunk.text) for h in (*made.hits, *made.kept)])
 
 
@@ -168,7 +168,7 @@ def html_report(result: PoolResult) -> str:
 SINKS: dict[str, Callable[[PoolResult], str]] = {
     **EXPORTS,
     "hits": seen_hits,
-    "rows": lambda result: repr((report.rows(result), report.visible(result))),
+    "rows": lambda result: repr((report.rows(result), report.visible_ids(result))),
     "references": lambda result: repr(report.references(result)),
     "terminal": lambda result: query_text(result, profile="full", every=True),
     "prompt": lambda result: repr(messages(result.query, pack(result.kept, result.settings))),

@@ -135,7 +135,7 @@ def test_an_operator_sees_all_with_the_reason(snapshot: SnapshotAssertion) -> No
     assert [r.rank for r in made] == [1, 2, 3, 4, 5]
     assert {(r.outcome, r.layer) for r in made[1:4]} == {("dropped", "clearance")}
     assert made[1].reason == snapshot
-    assert len(report.visible(secrets(None, **{"clearance.enabled": False}))) == 5
+    assert len(report.visible_ids(secrets(None, **{"clearance.enabled": False}))) == 5
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from ragfilter.cli.options import (
     setting,
 )
 from ragfilter.cli.output import percent
+from ragfilter.engine.replay import as_user
 from ragfilter.judge import call
 from ragfilter.model import PoolResult
 from ragfilter.protocols import ChatModel
@@ -34,7 +35,6 @@ from ragfilter.report import (
     kept_first,
     remarks,
     rows,
-    seen,
     summary,
     verdict_rows,
 )
@@ -164,7 +164,7 @@ def looking_first_at_k(settings: Settings) -> Settings:
 
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     """The result: one line of figures, the layers, the kept hits, then the dropped ones."""
-    result = seen(result)
+    result = as_user(result)
     view = summary(result)
     listed = kept_first(rows(result))
     dropped = [row for row in listed if not row.kept]

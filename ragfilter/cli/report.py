@@ -18,10 +18,9 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, Filtering, Place, file_of, load_config
 from ragfilter.cli.query import answer_of
 from ragfilter.cli.runs import RunId
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import PoolResult
-from ragfilter.report import seen
 from ragfilter.settings.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def query(
     with place.open("report") as bench:
         backends = place.backends(bench)
         prices = bench.prices
-        result = seen(options.ask(text, loaded.settings, backends, user))
+        result = as_user(options.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = reports.ReportOrigin(
             collection.name, bench.version_seen(collection.name, result.user),
@@ -79,7 +78,7 @@ def query(
             )
         else:
             other = compared_settings(against, bench)
-            first = seen(options.ask(text, other.settings, backends, user))
+            first = as_user(options.ask(text, other.settings, backends, user))
             names = (
                 replace(other, settings=first.settings),
                 reports.Called("these settings", loaded.profile, result.settings),

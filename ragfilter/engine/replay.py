@@ -41,7 +41,8 @@ def replay(
     same `explain`.
 
     What a layer lacks (rerank scores, verdicts, what sentences contribute) is listed in
-    `PoolResult.needs`. Until it is there, the layer falls back and says so in the note of its trace.
+    `PoolResult.needs`. Until it is there, the layer falls back, and the note of
+    its trace says so.
     """
     memo = {} if memo is None else memo
     user = clearance.viewer(user, settings)
@@ -145,7 +146,7 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     memo = {} if memo is None else memo
     key = (as_user, user)
     if key not in memo:
-        memo[key] = clearance.visible(pool, user), {}
+        memo[key] = clearance.visible_pool(pool, user), {}
     visible, own = memo[key]
     user_result = replay(visible, result.settings, user, memo=own)
     if result.status == "insufficient_clearance":

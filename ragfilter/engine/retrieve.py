@@ -28,7 +28,7 @@ from ragfilter.engine.search import (
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec, nearness
-from ragfilter.layers.clearance import is_clean, viewer, visible, with_clearance
+from ragfilter.layers.clearance import is_clean, viewer, visible_pool, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score, User
 from ragfilter.protocols import Catalogue, Collection, DistinctRules, Vectors
@@ -84,7 +84,7 @@ def _log(result: PoolResult, ms: float) -> None:
     reduction = 1 - kept / retrieved if retrieved else 0.0
     waiting = {need.layer for need in result.needs}
     fell = [t.layer for t in result.traces if t.failed or t.layer in waiting]
-    near = nearness(visible(result.pool, result.user))
+    near = nearness(visible_pool(result.pool, result.user))
     fields = {
         "query": result.query,
         "collection": result.pool.collection,

@@ -32,7 +32,7 @@ from ragfilter.evaluate.metrics import ndcg, relevant_of
 from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
 from ragfilter.evaluate.variants import UNFILTERED, Variant
 from ragfilter.layers.base import nearness
-from ragfilter.layers.clearance import viewer, visible
+from ragfilter.layers.clearance import viewer, visible_pool
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User
 from ragfilter.protocols import ChatModel, Progress
@@ -133,7 +133,7 @@ def viewer_of(variants: Sequence[Variant], user: User | None) -> User:
 def gather_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
     """The pool of a query as `user` sees it, with all that `settings` need."""
     result = run(text, settings.with_values(PATIENT), backends, user, wide=True)
-    return visible(result.pool, result.user)
+    return visible_pool(result.pool, result.user)
 
 
 def gather_all(
@@ -168,7 +168,7 @@ def shared_pools(
     for variant in variants:
         key = _asks(variant, variants[0])
         if key[:2] not in searched:
-            searched[key[:2]] = visible(gather(text, variant.settings, backends, user), user)
+            searched[key[:2]] = visible_pool(gather(text, variant.settings, backends, user), user)
         pool = settled.setdefault(key, searched[key[:2]])
         if variant.plain:
             continue

@@ -31,7 +31,7 @@ from ragfilter.engine.retrieve import usable_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import viewer, visible, with_clearance
+from ragfilter.layers.clearance import viewer, visible_pool, with_clearance
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User, undecided
@@ -304,7 +304,7 @@ def _prepare_all(
     if not settings.judge.enabled:
         # Nothing hidden is left, so clearance need not be checked again and again. A judge's prompt
         # depends on the whole pool, so with a judge the pool stays as it was.
-        pools = {i: visible(pool, user) for i, pool in pools.items()}
+        pools = {i: visible_pool(pool, user) for i, pool in pools.items()}
         user = UNRESTRICTED
     settings = with_clearance(settings, user)
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}

@@ -65,7 +65,7 @@ def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:
     return max((level for level in levels if level > user.level), default=None)
 
 
-def visible(pool: Pool, user: User) -> Pool:
+def visible_pool(pool: Pool, user: User) -> Pool:
     """The pool without what `user` may not see, as if it had never been in the store."""
     if user.unrestricted:
         return pool
@@ -134,7 +134,7 @@ def for_user(result: PoolResult) -> PoolResult:
     user = result.user
     if user.unrestricted:
         return result
-    pool = visible(result.pool, user)
+    pool = visible_pool(result.pool, user)
     named = visible_refs(pool, user)
     known = {hit.id for hit in (*pool.hits, *pool.reachable)}
     judgements = tuple(

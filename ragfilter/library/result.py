@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from ragfilter import model, report
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
+from ragfilter.engine.replay import as_user
 from ragfilter.layers.clearance import for_user
 from ragfilter.layers.cutoff import unknown_score
 from ragfilter.layers.prune import PRUNER
@@ -128,7 +129,7 @@ def watch(watcher: Watcher | None) -> None:
 
 def to_result(decided: model.PoolResult, started_ns: int) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
-    mine = for_user(report.seen(decided))
+    mine = for_user(as_user(decided))
     result = Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
     if _watcher is not None:
         _watcher(result, started_ns)

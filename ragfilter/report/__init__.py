@@ -14,8 +14,7 @@ from ragfilter.report.rows import frame as frame
 from ragfilter.report.rows import kept_first as kept_first
 from ragfilter.report.rows import references as references
 from ragfilter.report.rows import rows as rows
-from ragfilter.report.rows import seen as seen
-from ragfilter.report.rows import visible as visible
+from ragfilter.report.rows import visible_ids as visible_ids
 from ragfilter.report.summary import Summary as Summary
 from ragfilter.report.summary import first as first
 from ragfilter.report.summary import headline as headline

@@ -17,12 +17,12 @@ from math import isnan
 from typing import Any
 
 from ragfilter.answer.context import sent
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
-from ragfilter.report.rows import COLUMNS, ChunkRow, kept_first, rows, seen
+from ragfilter.report.rows import COLUMNS, ChunkRow, kept_first, rows
 from ragfilter.report.rows import references as refs_of
 from ragfilter.report.summary import in_prompt, layer_line, max_security_level, tokens
 from ragfilter.report.verdicts import judge_document
@@ -44,7 +44,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     Retrieval System's return format; its context is ``kept``, its error ``status``.
     """
     highest = max_security_level(result)
-    result = seen(result)
+    result = as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)
     rounds, widths = result.trace("query_must").detail, result.trace("quality").detail
     return {
@@ -134,7 +134,7 @@ MAX_HITS = 30
 
 def trace_text(result: PoolResult) -> str:
     """The whole trace."""
-    result = seen(result)
+    result = as_user(result)
     listed = rows(result)
     names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
     lines = [*_head(result), "", *_found(listed)]
@@ -290,7 +290,7 @@ def explain(result: PoolResult, chunk_id: str) -> str:
     Raises InputError for a chunk that is not among the hits and, with the same message, for one
     that the user may not see.
     """
-    result = seen(result)
+    result = as_user(result)
     row = next((row for row in rows(result) if row.id == chunk_id), None)
     if row is None:
         raise InputError(

@@ -84,19 +84,14 @@ _FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
 
 
-def seen(result: PoolResult, *, as_operator: bool = False) -> PoolResult:
-    """The result as its user sees it; for an operator, unchanged."""
-    return result if as_operator else as_user(result)
-
-
-def visible(result: PoolResult, *, as_operator: bool = False) -> frozenset[str]:
+def visible_ids(result: PoolResult, *, as_operator: bool = False) -> frozenset[str]:
     """The ids of the hits that may be named: those that its user sees, all for an operator."""
     return frozenset(hit.id for hit in result.hits if as_operator or result.user.sees(hit.chunk))
 
 
 def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ...]:
     """One row per visible hit, by rank; chunks brought in by an expansion come last."""
-    result = seen(result, as_operator=as_operator)
+    result = result if as_operator else as_user(result)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
     decisions: dict[str, list[Decision]] = {}
     for trace in result.traces:
@@ -160,7 +155,7 @@ def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
 
 def references(result: PoolResult, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
     """The references of every hit, by id; for a user, only those they may know of."""
-    result = seen(result, as_operator=as_operator)
+    result = result if as_operator else as_user(result)
     visible_of = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
     return {hit.id: visible_of(hit.chunk) for hit in result.hits}
 

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult, Pruning
-from ragfilter.report.rows import seen
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 
@@ -46,7 +45,7 @@ class Summary:
 
 def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
     """How many chunks stay and why, how many tokens that saves, and what each layer did."""
-    result = seen(result, as_operator=as_operator)
+    result = result if as_operator else as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)
     sent, tokens_unfiltered = in_prompt(plain, result.settings)
     return Summary(
@@ -193,7 +192,7 @@ class Story:
 
 def story(result: PoolResult) -> Story:
     """Tell the result as its user sees it."""
-    result = seen(result)
+    result = as_user(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
     plain = unfiltered(result.pool, result.settings, result.user)
     first = {hit.id for hit in plain}

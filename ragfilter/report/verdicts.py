@@ -11,13 +11,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.answer.context import estimate
+from ragfilter.engine.replay import as_user
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgementCache, JudgePrompt, JudgeStats
 from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.judge import DEPTHS, Library, ReachedChunk, finder, question, walk
 from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
-from ragfilter.report.rows import seen, visible
+from ragfilter.report.rows import visible_ids
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -67,7 +68,7 @@ def judge_document(result: PoolResult) -> dict[str, Any] | None:
     stats = judge_stats(result)
     if stats is None:
         return None
-    shown = visible(result)
+    shown = visible_ids(result)
     return asdict(stats) | {
         "reduction": round(stats.reduction, 4),
         "ms": round(stats.ms, 3),
@@ -85,13 +86,13 @@ def remarks(result: PoolResult) -> tuple[str, ...]:
 def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
     """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
     # Reasons contain ranks, which would reveal hidden chunks before them.
-    result = seen(result, as_operator=as_operator)
+    result = result if as_operator else as_user(result)
     trace = result.trace("judge")
     if not trace.enabled:
         return ()
     verdicts = _verdicts(result)
     hits = {hit.id: hit for hit in result.hits}
-    shown = visible(result, as_operator=as_operator)
+    shown = visible_ids(result, as_operator=as_operator)
     detail = trace.detail.brought if isinstance(trace.detail, JudgeDetail) else ()
     by = {step.chunk_id: step for step in detail}
     rows = [

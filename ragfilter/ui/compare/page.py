@@ -14,13 +14,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
 from ragfilter.answer.stream import Answer, Prices
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import as_user, replay
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
 from ragfilter.publish.reports import of_runs
-from ragfilter.report import seen, tokens
+from ragfilter.report import tokens
 from ragfilter.report.rows import Pairing, contrast, reason
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
@@ -121,7 +121,7 @@ ANSWERS, SETTINGS = "Answers", "Settings"
 def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
-        a, b = (seen(result_of(view, side)) for side in sides)
+        a, b = (as_user(result_of(view, side)) for side in sides)
     contrasted = contrast(a, b)
     html.unseen_heading("Compare", level=1, name=view.asked.query)
     html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')

@@ -15,7 +15,7 @@ from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
-from ragfilter.report import visible
+from ragfilter.report import visible_ids
 from ragfilter.report.rows import rerank_score
 from ragfilter.rules.match import rule_book
 from ragfilter.stores.labels import conflicts
@@ -76,7 +76,7 @@ def _opened(view: View) -> Hit | None:
     """The open chunk as the user may see it, if the user may."""
     wanted = state.session().chunk
     hit = find_hit(view.result, wanted)
-    if hit is None or hit.id not in visible(view.result, as_operator=view.operator):
+    if hit is None or hit.id not in visible_ids(view.result, as_operator=view.operator):
         return None
     return find_hit(view.shown, wanted) or hit
 

@@ -17,7 +17,7 @@ from ragfilter.engine.complete import forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Rounds
-from ragfilter.report import trace_text, visible
+from ragfilter.report import trace_text, visible_ids
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, judge_panel
@@ -152,7 +152,7 @@ def _open_more(view: View) -> None:
             help="Filter what a trace says was retrieved for this question, and nothing else.",
         )
     draw_present_button()
-    if link.looks(visible(view.result)):
+    if link.looks(visible_ids(view.result)):
         # The address bar has the rest.
         share.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")

@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.model import PoolResult
-from ragfilter.report import visible
+from ragfilter.report import visible_ids
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import View
@@ -37,7 +37,9 @@ def draw_link(place: DeltaGenerator, view: View | None) -> None:
     """Draw the button that copies the link in `place`, if a question was asked."""
     if shared := state.session().shared:
         with place:
-            data = urlencode(shared | link.looks(visible(view.result) if view is not None else ()))
+            data = urlencode(
+                shared | link.looks(visible_ids(view.result) if view is not None else ())
+            )
             html.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
 
 
