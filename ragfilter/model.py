@@ -258,7 +258,7 @@ class Pool:
 
     `hits` are sorted by ascending distance to the query. `reachable` are chunks that a judge's
     expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
-    reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
+    reachable chunks refer to, without their texts (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `embedder` names the embedding model, where it is known. `scores_are_ranks`: the rerank
     scores have no known scale, so they only give an order.

@@ -175,10 +175,12 @@ def _with_scores(mine: Pool, theirs: Pool) -> Pool:
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
-    """What `chunks` refer to, by clearance, rule and refs alone, each once."""
+    """What `chunks` refer to, without texts, each once."""
     ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
     there = find_chunks(collection, ids)
-    return tuple(replace(there[i], text="", title="", loaded=False) for i in ids if i in there)
+    known = (there[i] for i in ids if i in there)
+    # Most come from the catalogue, which has no texts.
+    return tuple(replace(c, text="", loaded=False) if c.loaded else c for c in known)
 
 
 def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:

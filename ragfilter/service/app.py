@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -84,6 +85,8 @@ def make_app(serving: Serving) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         # What is open stays. The collector would stop all threads to look at it again.
         gc.freeze()
+        # Threads that decide let the event loop go on after a millisecond, not five.
+        sys.setswitchinterval(0.001)
         try:
             async with agents.open():
                 yield

@@ -6,6 +6,7 @@ counted for Prometheus, as its users see it."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter as CountOf
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -76,9 +77,8 @@ class Meters:
         self._counters["questions"].labels(path).inc()
         self._seconds.labels(path).observe(seconds)
         self._counters["kept"].inc(len(result.kept))
-        for row in rows:
-            if not row.kept:
-                self._counters["dropped"].labels(row.layer).inc()
+        for layer, dropped in CountOf(row.layer for row in rows if not row.kept).items():
+            self._counters["dropped"].labels(layer).inc(dropped)
         for layer in fallbacks(result):
             self._counters["fallbacks"].labels(layer).inc()
 
