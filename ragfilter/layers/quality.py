@@ -270,7 +270,24 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
     by = "distance ≤" if keeps and keeps[0].setting == SHARE else "similarity ≥"
     limit = f" with {by} {keeps[0].limit:.3f}" if keeps else ""
-    return f"keeps {trace.n_out}{limit}{path}"
+    return f"keeps {trace.n_out}{limit}{path}{_capped(trace, keeps, result)}"
+
+
+def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) -> str:
+    """``; min_top_k = 3 leaves out 497 as good``: the setting that drops good candidates."""
+    beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
+    bar = keeps[0].limit if keeps and keeps[0].limit is not None else math.inf
+    space, by_share = result.pool.space, bool(keeps) and keeps[0].setting == SHARE
+    good = sum(
+        h.distance <= bar + EPSILON if by_share else similarity(h.distance, space) >= bar - EPSILON
+        for h in result.hits
+        if h.id in beyond
+    )
+    if not good:
+        return ""
+    path = next(iter(beyond.values()))
+    value = result.settings.get(path)
+    return f"; {path.removeprefix('quality.')} = {value} leaves out {good:,} as good"
 
 
 def _path(detail: Widening) -> str:

@@ -12,6 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers import quality
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
+from ragfilter.report.summary import layer_line
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings
 
@@ -43,6 +44,14 @@ def ids(step: LayerOutput) -> list[str]:
 
 
 POOR = [0.45, 0.44, 0.43, 0.42, 0.41, 0.40, 0.39, 0.38, 0.37, 0.36]
+
+
+def test_the_width_that_leaves_out_good_candidates_is_named() -> None:
+    hits = tuple(Hit(Chunk(f"c{i}"), 0.1 if i < 6 else 1.9, i) for i in range(1, 8))
+    settings = Settings().with_values({"quality.enabled": True})
+    made = replay(Pool("q", "c", "l2", hits), settings)
+    line = layer_line(made.trace("quality"), made)
+    assert line == "keeps 3 with similarity ≥ 0.500; min_top_k = 3 leaves out 2 as good"
 
 
 def test_the_incremental_path() -> None:
