@@ -211,7 +211,7 @@ class Backends:
         return getattr(self.collection, "incomplete", "")
 
 
-class Part:
+class Subset:
     """A collection as if it held only some of its chunks."""
 
     def __init__(self, whole: Collection, ids: Sequence[str]) -> None:
@@ -220,7 +220,7 @@ class Part:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._whole, name)
 
-    def snapshot(self) -> Part:
+    def snapshot(self) -> Subset:
         return self
 
     def nearest(

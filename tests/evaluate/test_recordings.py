@@ -16,7 +16,7 @@ from stores import OneVector
 
 import ragfilter as rf
 from ragfilter.engine.retrieve import gather
-from ragfilter.engine.search import Backends, Part
+from ragfilter.engine.search import Backends, Subset
 from ragfilter.errors import InputError
 from ragfilter.evaluate.query_files import RecordedDocument, matched, read_traces
 from ragfilter.library import result as results
@@ -100,7 +100,7 @@ def test_chunks_are_known_by_their_id_or_text() -> None:
 
 @pytest.mark.parametrize(("user", "seen"), [(User(), ["c00"]), (User(1), ["c00", "c04"])], ids=str)
 def test_only_what_was_recorded_is_searched(user: User, seen: list[str]) -> None:
-    part = Part(MemoryCollection(CHUNKS, VECTORS), ["c04", "c00", "c16", "nobody"])
+    part = Subset(MemoryCollection(CHUNKS, VECTORS), ["c04", "c00", "c16", "nobody"])
     pool = gather("Why?", Settings(), Backends(part, OneVector({}, QUERY)), user)
     assert {hit.id for hit in pool.hits if user.sees(hit.chunk)} == set(seen)
     assert pool.exhaustive

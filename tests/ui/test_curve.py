@@ -42,10 +42,12 @@ def drawn(
 ) -> dict[str, Any]:
     detail, line = (None, None) if by_distance else (cut_of(made), cut_line(made))
     placed = curve_plot.place(made, rows(made), detail)
-    frame = curve_plot.framed(placed, window or curve_plot.around_cut(made, placed, detail), line)
+    ranges = curve_plot.axis_ranges(
+        placed, window or curve_plot.around_cut(made, placed, detail), line
+    )
     tuned = (made, detail) if tuning and detail is not None else None
     plot: dict[str, Any] = curve_plot.plot(
-        placed, line, frame, tuned=tuned, second=second
+        placed, line, ranges, tuned=tuned, second=second
     ).to_dict()
     # Raises if plotly does not know a property or value.
     go.Figure(plot)

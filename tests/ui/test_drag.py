@@ -26,8 +26,8 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
     detail, line = cut_of(made), cut_line(made)
     points = replace(curve_plot.place(made, rows(made), detail), labels={"c2": 2})
-    frame = curve_plot.framed(points, curve_plot.around_cut(made, points, detail), line)
-    plot = curve_plot.plot(points, line, frame)
+    ranges = curve_plot.axis_ranges(points, curve_plot.around_cut(made, points, detail), line)
+    plot = curve_plot.plot(points, line, ranges)
     titles = {row.id: row.title for row in points.rows}
     return curve_panel.overlay(made, points, plot, titles, "c2", tuning=tuning)
 
@@ -69,9 +69,9 @@ def test_every_step_is_what_the_filter_decides(
     }
     made = result(tuple(distances), **settings)
     for line in overlaid(made)["lines"]:
-        steps = line["steps"]
-        for value in (line["low"], line["value"], *(v for v, _ in steps)):
-            kept = [n for start, n in steps if start <= value + 1e-9][-1]
+        kept_by_value = line["kept_by_value"]
+        for value in (line["low"], line["value"], *(v for v, _ in kept_by_value)):
+            kept = [n for start, n in kept_by_value if start <= value + 1e-9][-1]
             again = result(tuple(distances), **settings | {line["path"]: value})
             assert kept == len(again.kept), (line["path"], value)
 

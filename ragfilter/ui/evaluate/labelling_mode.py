@@ -145,7 +145,7 @@ def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
                 place=evidence(chunk, quote),
             )  # fmt: skip
             session.label_query = query
-            state.labelled(marked, chunk_id, asked.collection, query)
+            state.remember_labels(marked, chunk_id, asked.collection, query)
         case "undo", () if session.marks:
             asked.book.take_back(session.marks[-1].label_ids)
             session.marks = session.marks[:-1]

@@ -113,7 +113,7 @@ def _labels(view: View, chunk_id: str) -> None:
 @state.tell_errors()
 def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
     marked = open_resources().bench.labels.mark(collection, query, [chunk_id], grade, who=author())
-    state.labelled(marked, chunk_id, collection, query)
+    state.remember_labels(marked, chunk_id, collection, query)
     state.open_chunk(chunk_id)
 
 

@@ -52,7 +52,7 @@ function begin(root) {
   const snap = (line, value) =>
     clamp(line.low + Math.round((value - line.low) / line.step) * line.step, line.low, top(line))
   const now = line => (moving?.path === line.path ? moving.value : line.value)
-  const kept = (line, value) => line.steps.findLast(([from]) => from <= value + 1e-9)?.[1] ?? 0
+  const kept = (line, value) => line.kept_by_value.findLast(([from]) => from <= value + 1e-9)?.[1] ?? 0
   // What is set is told as what it makes.
   const made = line => line.axis === "y"
     ? `limit ${(line.base + line.per * now(line)).toFixed(3)}`
@@ -121,7 +121,7 @@ function begin(root) {
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()
     step()
-    for (const [i, button] of buttons.entries()) place(button, data.steps[i])
+    for (const [i, button] of buttons.entries()) place(button, data.nearest_changes[i])
     for (const line of data.lines) {
       if (!handles.has(line.path)) handles.set(line.path, handle(line.path))
       const group = handles.get(line.path), place = along(line.axis).pixel(line.base + line.per * now(line))
@@ -229,7 +229,7 @@ function begin(root) {
 
   // The buttons that keep one less or more lie below the line's words.
   function place(button, step) {
-    button.hidden = !data.steps.length || moving !== null
+    button.hidden = !data.nearest_changes.length || moving !== null
     button.ariaDisabled = step ? "false" : "true"
     button.title = step?.about ?? "No limit of this strategy does that"
     button.ariaLabel = `${button.textContent === "+1" ? "Keep one more" : "Keep one less"}: ${button.title}`

@@ -36,7 +36,7 @@ from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
-from ragfilter.ui.inspect.curve_plot import Frame, Points
+from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
 from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
@@ -57,12 +57,12 @@ def draw(view: View) -> None:
     points = every.folded(session.chunk) if _folds() else every
     name = st.session_state.get(SECOND)
     others = other_scores(result) if name and session.tuning else {}
-    frame = _frame(view, points, line)
+    ranges = _axis_ranges(view, points, line)
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
             points,
             line,
-            frame,
+            ranges,
             tuned=(result, detail) if session.tuning and detail is not None else None,
             second=(name, others[name]) if name in others else None,
             chosen=session.chunk,
@@ -80,7 +80,7 @@ def draw(view: View) -> None:
         titles = dict(zip((row.id for row in view.rows), names, strict=True))
         data = overlay(result, points, plot, titles, session.chunk, tuning=session.tuning)
         nearest = (change_to_keep(result, by, view.under) for by in (-1, 1) if detail is not None)
-        data["steps"] = [_step(titles, change) for change in nearest]
+        data["nearest_changes"] = [_step(titles, change) for change in nearest]
         summary = view.summary
         # Counts the moves, so that the browser drops its own position even if undo leads back to
         # the same picture.
@@ -93,14 +93,14 @@ def draw(view: View) -> None:
                    on_moved_change=_moved,
                    on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
                    )  # fmt: skip
-    _draw_fold(every, points, beyond=max(points.x, default=0) > frame.window[1])
+    _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
 
 
 def _folds() -> bool:
     return state.session().window == CUT
 
 
-def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
+def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges:
     """The ranges of the axes. They stay while the same list is cut and the cut can be seen, so that
     nothing moves below the pointer that releases a line."""
     session = state.session()
@@ -108,8 +108,8 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
     shown_for = (
         view.asked, points.unit, points.entered, session.window, last if not _folds() else 0
     )  # fmt: skip
-    if session.curve_frame is not None and session.curve_frame[0] == shown_for:
-        held: Frame = session.curve_frame[1]
+    if session.axis_ranges is not None and session.axis_ranges[0] == shown_for:
+        held: AxisRanges = session.axis_ranges[1]
         kept = 0.0 if line is None else line.kept
         if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
             return held
@@ -117,9 +117,9 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
         window = curve_plot.around_cut(view.shown, points, cut_of(view.shown))
     else:
         window = 0.3, last + 0.7
-    framed = curve_plot.framed(points, window, line)
-    session.curve_frame = shown_for, framed
-    return framed
+    chosen = curve_plot.axis_ranges(points, window, line)
+    session.axis_ranges = shown_for, chosen
+    return chosen
 
 
 def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
@@ -326,7 +326,7 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
     return {
         "path": info.path, "label": info.label, "axis": axis, "base": base, "per": per,
         "low": low, "step": step, "count": count, "digits": 0 if info.value_type is int else 3,
-        "value": value, "steps": keeps(result, name, values),
+        "value": value, "kept_by_value": keeps(result, name, values),
     }  # fmt: skip
 
 

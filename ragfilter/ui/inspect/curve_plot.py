@@ -61,7 +61,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class AxisRanges:
     """The visible ranges of x and y."""
 
     window: tuple[float, float]
@@ -124,18 +124,18 @@ def around_cut(
     return 0.3, min(float(high), max(points.x, default=float(MIN_SHOWN))) + 0.7
 
 
-def framed(points: Points, window: tuple[float, float], line: CutLine | None) -> Frame:
+def axis_ranges(points: Points, window: tuple[float, float], line: CutLine | None) -> AxisRanges:
     """The ranges in which `points` and, if it is close, the `line` can be seen, with room for the
     words below it."""
     seen = [y for x, y in zip(points.x, points.y, strict=True) if window[0] <= x <= window[1]]
     if not seen:
-        return Frame(window, (0.0, 1.0))
+        return AxisRanges(window, (0.0, 1.0))
     low, high = min(seen), max(seen)
     room = max(high - low, 0.05)
     if line is not None and line.limit is not None and line.limit <= high + 0.6 * room:
         low, high = min(low, line.limit), max(high, line.limit)
         room = max(high - low, 0.05)
-    return Frame(window, (low - 0.3 * room, high + 0.12 * room))
+    return AxisRanges(window, (low - 0.3 * room, high + 0.12 * room))
 
 
 Shapes = list[dict[str, Any]]
@@ -149,30 +149,30 @@ UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"o
 def plot(
     points: Points,
     line: CutLine | None,
-    frame: Frame,
+    ranges: AxisRanges,
     *,
     tuned: tuple[PoolResult, CutoffDetail] | None = None,
     second: tuple[str, Mapping[str, float]] | None = None,
     chosen: str | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """The curve of the hits at `points`, with the `line` that cuts them, within `frame`. `tuned` is
+    """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` is
     what the strip of steps shows, and `second` another score with each hit's distance by id;
     `chosen` is the id of the open chunk."""
-    low, high = frame.window
+    low, high = ranges.window
     ink = Ink.of(dark)
     # The axes are fixed, so hits outside could never be seen, and drawing 200 hits takes the
     # browser most of the time of an update.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
     data = [
-        _joined(points, frame.window, ink),
+        _joined(points, ranges.window, ink),
         *_dots(points, shown, dark, marker_size(high - low)),
         *_ring(points, chosen, ink),
     ]
     shapes: Shapes = []
     notes = [_note(points.unit, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
-        _add_line(shapes, notes, line, frame, ink)
+        _add_line(shapes, notes, line, ranges, ink)
     if second is not None:
         name, values = second
         at = [i for i in shown if points.rows[i].id in values]
@@ -189,21 +189,21 @@ def plot(
         result, detail = tuned
         # It depends only on the hits, so that moving the threshold moves its line and not the bars.
         top = max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
-        data.append(_steps(detail, frame.window, ink))
+        data.append(_steps(detail, ranges.window, ink))
         if "gap_threshold" in strategy(detail.cut.strategy).reads:
             threshold = min(result.settings.cutoff.gap_threshold, top)
             shapes.append(_level(threshold, ink.text, dash="dot", yref="y2"))
             label = schema.field("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
-    layout = _layout(frame, ink, top=top, ticks=tuned is not None, second=second is not None)
+    layout = _layout(ranges, ink, top=top, ticks=tuned is not None, second=second is not None)
     layout |= {"shapes": shapes, "annotations": notes}
     # Validation would take longer than everything else; the tests do it.
     return go.Figure({"data": data, "layout": layout}, _validate=False)
 
 
-def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: Ink) -> None:
+def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, ink: Ink) -> None:
     """Add the line with a word at each side, and the cliff."""
-    low, high = frame.window
+    low, high = ranges.window
     if line.place is not None:
         share = (line.place - low) / (high - low)
         shapes.append({
@@ -218,7 +218,7 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: I
     if line.limit is None:
         notes.append(_note(line.label, ink.muted, y=0, yref="y domain"))
         return
-    top = frame.span[1]
+    top = ranges.span[1]
     limit = min(line.limit, top)
     shapes.append(_level(limit, ink.kept))
     beyond = ", above" if line.limit > top else ""
@@ -384,14 +384,16 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
     ]
 
 
-def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool, second: bool) -> dict[str, Any]:
+def _layout(
+    ranges: AxisRanges, ink: Ink, *, top: float, ticks: bool, second: bool
+) -> dict[str, Any]:
     axis = {
         "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
         "fixedrange": True, "showticklabels": ticks,
         # Otherwise plotly measures every label, which takes a fifth of the drawing time.
         "ticklabeloverflow": "allow",
     }  # fmt: skip
-    wide = frame.window[1] - frame.window[0]
+    wide = ranges.window[1] - ranges.window[0]
     return ink.layout() | {
         "height": TUNING_HEIGHT if ticks else HEIGHT,
         "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 26,
@@ -403,11 +405,11 @@ def _layout(frame: Frame, ink: Ink, *, top: float, ticks: bool, second: bool) ->
         "uirevision": "curve",
         "bargap": 0,
         "xaxis": {
-            **axis, "range": list(frame.window), "anchor": "y2" if top else "y",
+            **axis, "range": list(ranges.window), "anchor": "y2" if top else "y",
             "tickformat": "d", "tickangle": 0, "dtick": 1 if wide <= 12 else None,
         },
         "yaxis": {
-            **axis, "range": list(frame.span), "domain": [CURVE if top else 0.0, 1],
+            **axis, "range": list(ranges.span), "domain": [CURVE if top else 0.0, 1],
             "tickformat": ".3f", "nticks": 5, "showline": True, "linecolor": ink.line,
         },
         "yaxis2": {

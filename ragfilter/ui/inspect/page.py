@@ -62,19 +62,17 @@ def begin(view: View) -> Places:
         if now.tuning:
             curve_panel.controls(view)
     stage = st.container(key="stage")
-    bar = _bar() if now.evidence else None
-    # The answers to the question before must not stand there while this one is answered.
-    place = st.empty() if now.answered != view.asked else st
-    below = place.container(key="below")
-    bar = bar or _bar()
     beside = None
     if now.evidence:
+        bar, below = _bar(), _draw_below(view)
         with below:
             summary.draw_strip(view)
             below, beside = st.columns((1.15, 1), gap="medium")
         if _clicked():
             with beside:
                 beside = _draw_panel(view)
+    else:
+        below, bar = _draw_below(view), _bar()
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
@@ -124,6 +122,12 @@ def _bar() -> DeltaGenerator:
     return html.row("open-bar")
 
 
+def _draw_below(view: View) -> DeltaGenerator:
+    # The answers to the question before must not stand there while this one is answered.
+    place = st if state.session().answered == view.asked else st.empty()
+    return place.container(key="below")
+
+
 def _open_more(view: View) -> None:
     """Draw the buttons that open more than the result."""
     now = state.session()
@@ -142,13 +146,13 @@ def _open_more(view: View) -> None:
         args=(not now.evidence, "evidence"),
         help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
-    if view.asked.recorded:
-        only = bool(view.asked.reach.recorded)
+    if view.asked.trace_ids:
+        only = bool(view.asked.reach.only)
         st.button(
             "Search again" if only else "Recorded hits",
             key="open-recorded",
             on_click=state.update,
-            kwargs={"recorded": not only, "pending": "again"},
+            kwargs={"use_trace": not only, "pending": "again"},
             help="Filter what a trace says was retrieved for this question, and nothing else.",
         )
     draw_present_button()

@@ -36,8 +36,12 @@ LEVEL, DEPARTMENTS = "level", "departments"
 """The user of the page. These are not settings, and have their own part of the link."""
 PRESENT = "present"
 """Present if the page is shown to an audience."""
-OPEN, PARTS = "open", ("tuning", "evidence", "recorded", "labelling")
-"""What is open of Inspect, ``open=tuning,evidence``, and of Evaluate."""
+OPEN = "open"
+PARTS = {
+    "tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling",
+}  # fmt: skip
+"""What is open of Inspect, ``open=tuning,evidence``, and of Evaluate, with the session's
+fields."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
@@ -87,7 +91,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         notices=[*notices, *errors],
         tuning="tuning" in opened,
         evidence="evidence" in opened,
-        recorded="recorded" in opened,
+        use_trace="recorded" in opened,
         labelling="labelling" in opened,
     )
 
@@ -131,7 +135,7 @@ def write(session: Session, *, unscored: bool = False) -> dict[str, str]:
         PROFILE: session.profile,
         UNSCORED: "true" if unscored else "",
         PRESENT: "true" if session.present else "",
-        OPEN: ",".join(name for name in PARTS if getattr(session, name)),
+        OPEN: ",".join(name for name, field in PARTS.items() if getattr(session, field)),
         LEVEL: str(user.level) if user.level else "",
         DEPARTMENTS: ",".join(user.departments),
     }
@@ -166,7 +170,7 @@ def open_session() -> None:
     elif _went_back():
         before, session = read(st.query_params.to_dict()), state.session()
         state.take(before.profile, before.changes)
-        for name in ("query", "pending", "unscored", "user", "present", "opened", *PARTS):
+        for name in ("query", "pending", "unscored", "user", "present", "opened", *PARTS.values()):
             setattr(session, name, getattr(before, name))
         session.collection = before.collection or session.collection
         session.compared = before.compared or session.compared

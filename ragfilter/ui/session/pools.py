@@ -28,7 +28,7 @@ from ragfilter.engine.complete import (
 )
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, wanted_hits
-from ragfilter.engine.search import Part
+from ragfilter.engine.search import Subset
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.model import PendingKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
@@ -55,62 +55,74 @@ def abandon(resources: Resources) -> None:
     session.request = None
 
 
-def pool(settings: Settings, resources: Resources) -> Pool | None:
-    """The pool of the current question, None if there is none. Raises RagfilterError."""
-    session, user = state.session(), state.user()
+def advance(settings: Settings, resources: Resources) -> Pool | None:
+    """Ask a pending question, or carry out what a button requested. Returns the pool of the current
+    question, None if there is none. Raises RagfilterError."""
+    session = state.session()
     # Always present: if it came and went, the browser would redraw everything below it.
     place = st.empty()
     again = session.pending == "again" and session.asked is not None
     question = session.asked.query if again and session.asked else session.query.strip()
     if session.pending and question:
-        abandon(resources)
-        with _waiting(place, "Searching …"):
-            html.draw('<i class="rf-searching"></i>')
-            # Loaded first, so that loading does not count as search time.
-            resources.bench.recorded_embedder(session.collection).prepare()
-            asked = ask_now(
-                question, session.collection, settings, user, resources, recorded=session.recorded
-            )
-            pool = pool_of(asked, settings, resources)
-            # A link says whether it was shared before scores were fetched.
-            scored, session.unscored = not session.unscored, False
-            replay = session.replays.of
-            pool = complete_pool(
-                asked, pool, settings, user, resources, score=scored, replay=replay
-            )
-        if session.pending != "example":
-            # Into the collection's history, for evaluations.
-            try:
-                resources.bench.labels.remember(asked.collection, asked.query)
-            except RagfilterError as error:
-                log.warning("the question is not kept: %s", error)
-        known = session.asked
-        if known is None or (known.query, known.collection) != (asked.query, asked.collection):
-            session.chunk = None
-            if session.panel == "Chunk":
-                session.panel = "Answer"
-        session.asked, session.pending = asked, False
-        link.restore_view()
-        return pool
+        return _ask(question, settings, resources, place)
     session.pending = False
     if session.asked is None:
         return None
-    pool = pool_of(session.asked, settings, resources)
+    return _renew(session.asked, settings, resources, place)
+
+
+def _ask(question: str, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
+    """Ask `question`, write it into the collection's history, and close the chunk of another."""
+    session, user = state.session(), state.user()
+    abandon(resources)
+    with _waiting(place, "Searching …"):
+        html.draw('<i class="rf-searching"></i>')
+        # Loaded first, so that loading does not count as search time.
+        resources.bench.recorded_embedder(session.collection).prepare()
+        asked = ask_now(
+            question, session.collection, settings, user, resources, use_trace=session.use_trace
+        )
+        pool = pool_of(asked, settings, resources)
+        # A link says whether it was shared before scores were fetched.
+        scored, session.unscored = not session.unscored, False
+        replay = session.replays.of
+        pool = complete_pool(asked, pool, settings, user, resources, score=scored, replay=replay)
+    if session.pending != "example":
+        # Into the collection's history, for evaluations.
+        try:
+            resources.bench.labels.remember(asked.collection, asked.query)
+        except RagfilterError as error:
+            log.warning("the question is not kept: %s", error)
+    known = session.asked
+    if known is None or (known.query, known.collection) != (asked.query, asked.collection):
+        session.chunk = None
+        if session.panel == "Chunk":
+            session.panel = "Answer"
+    session.asked, session.pending = asked, False
+    link.restore_view()
+    return pool
+
+
+def _renew(
+    asked: AskedQuestion, settings: Settings, resources: Resources, place: DeltaGenerator
+) -> Pool:
+    """The pool of a question that was asked before, with what this run adds to it."""
+    session, user = state.session(), state.user()
+    pool = pool_of(asked, settings, resources)
     if session.complete_next:
         session.complete_next = False
         with _waiting(place, "Scoring …"):
-            pool = complete_pool(session.asked, pool, settings, user, resources)
+            pool = complete_pool(asked, pool, settings, user, resources)
     elif settings.prune.enabled:
         # What the sentences of the chunks that are kept now contribute. As for quotes, only those
         # are embedded whose vectors are not stored.
         every = session.replays.of(pool, settings, user).needs
         if needs := [need for need in every if need.kind == "prune"]:
-            backends = resources.backends(session.asked.collection)
-            pool = complete(pool, needs, settings, backends, user)
-            pool = keep_pool(session.asked, pool, resources)
+            pool = complete(pool, needs, settings, resources.backends(asked.collection), user)
+            pool = keep_pool(asked, pool, resources)
     if session.request is None:
         return pool
-    return _fulfil(session.request, pool, session.asked, settings, resources, place)
+    return _fulfil(session.request, pool, asked, settings, resources, place)
 
 
 def follow_edit(collection: str, before: str, resources: Resources) -> None:
@@ -121,8 +133,8 @@ def follow_edit(collection: str, before: str, resources: Resources) -> None:
     if asked is None:
         return
     if asked.collection == collection and not session.pending:
-        only = bool(asked.reach.recorded)
-        now = ask_now(asked.query, collection, settings, user, resources, recorded=only)
+        only = bool(asked.reach.only)
+        now = ask_now(asked.query, collection, settings, user, resources, use_trace=only)
         pool = resources.pools.get(asked)
         chunks = resources.bench.collection(collection).catalogue()
         if pool is not None and chunks is not None and (asked.version, asked.reach) == (
@@ -204,10 +216,10 @@ def ask_now(
     user: User,
     resources: Resources,
     *,
-    recorded: bool = False,
+    use_trace: bool = False,
 ) -> AskedQuestion:
-    """A question asked now, of the current version of the collection; with `recorded`, of what a
-    trace recorded and the user may see, if there is any. Raises StoreError."""
+    """A question asked now, of the current version of the collection; with `use_trace`, of what
+    a trace recorded and the user may see, if there is any. Raises StoreError."""
     stored = resources.bench.collection(collection)
     seen = resources.bench.version_seen(collection, user)
     there: tuple[str, ...] = ()
@@ -215,7 +227,7 @@ def ask_now(
     with suppress(StoreError):
         ids = resources.bench.labels.recorded(collection, query)
         there = tuple(i for i, chunk in stored.chunks(ids).items() if user.sees(chunk))
-    reach = replace(reach_of(settings, user), recorded=there if recorded else ())
+    reach = replace(reach_of(settings, user), only=there if use_trace else ())
     return AskedQuestion(query, collection, stored.version, reach, seen, there)
 
 
@@ -228,8 +240,8 @@ def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> P
                                      "retrieval.source_pattern": reach.source_pattern,
                                      "retrieval.lexical": reach.lexical})  # fmt: skip
         backends = resources.backends(asked.collection)
-        if reach.recorded:
-            backends = replace(backends, collection=Part(backends.collection, reach.recorded))
+        if reach.only:
+            backends = replace(backends, collection=Subset(backends.collection, reach.only))
         pool = gather(asked.query, wide, backends, reach.user)
         pool = keep_pool(asked, pool, resources)
     return pool

@@ -65,21 +65,21 @@ class PoolReach:
     user: User
     source_pattern: str = ""
     lexical: bool = False
-    recorded: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     """The only chunks that were searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """A question that was asked, how far it reached, and the collection with its version, also as
-    its user sees it; `recorded` are the chunks that a trace says were retrieved for it."""
+    its user sees it; `trace_ids` are the chunks that a trace says were retrieved for it."""
 
     query: str
     collection: str
     version: str
     reach: PoolReach
     seen: str = field(default="", compare=False)
-    recorded: tuple[str, ...] = field(default=(), compare=False)
+    trace_ids: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +153,7 @@ class Session:
     """Whether the next run asks: what is in the box, "again" the current question, or an "example"
     that nobody has asked for."""
     asked: AskedQuestion | None = None
-    recorded: bool = False
+    use_trace: bool = False
     """Whether questions are asked of what a trace recorded for them."""
     unscored: bool = False
     """Whether the next question leaves out local rerank scores, as its link did."""
@@ -176,7 +176,7 @@ class Session:
     part: str = "Text"
     """What the panel shows of the open chunk."""
     window: str = CUT
-    curve_frame: tuple[object, Any] | None = None
+    axis_ranges: tuple[object, Any] | None = None
     """The ranges of the curve's axes, and what they were chosen for, so that they stay."""
     revealed: tuple[str, int] = ("", 0)
     """The selector of what was opened last, and how often something was."""
@@ -287,7 +287,7 @@ def onlooker() -> User:
     return UNRESTRICTED if session().operator else user()
 
 
-def labelled(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
+def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
     """Remember labels that one click made, so that they can be undone."""
     change = LabelChange(tuple(each.id for each in labels), chunk_id, collection, query)
     session().marks = [*session().marks, change][-MAX_MARKS:]

@@ -175,7 +175,7 @@ def view(
         from ragfilter.ui.session import pools
 
         try:
-            pool = pools.pool(visit.settings, visit.resources)
+            pool = pools.advance(visit.settings, visit.resources)
             if pool is not None and session.asked is not None:
                 result = session.replays.of(pool, visit.settings, state.user())
                 found = View(session.asked, result, session.operator, visit.resources)
