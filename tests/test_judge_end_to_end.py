@@ -25,7 +25,7 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import adsapi
-from ragfilter.judge.call import without
+from ragfilter.judge.call import settings_without_judge
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -101,7 +101,7 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
     server.server_close()
     for profile in (LLM, LLM.with_values({"judge.max_chunks": 8})):
         result = run(QUERY, profile, bench.backends("adsapi"))
-        plain = run(QUERY, without(profile), bench.backends("adsapi"))
+        plain = run(QUERY, settings_without_judge(profile), bench.backends("adsapi"))
         assert [hit.id for hit in result.kept] == [hit.id for hit in plain.kept]
         assert len(result.kept) == profile.judge.max_chunks
         rows = [row for row in report.rows(result) if row.kept]

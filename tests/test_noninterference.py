@@ -37,7 +37,7 @@ from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import InputError
-from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.report.verdicts import preview_expansion
@@ -64,12 +64,12 @@ def made_as_the_user(result: PoolResult) -> str:
     """Everything that is shown or saved as the user, without times."""
     view = as_user(result)
     shown = report.rows(result)
-    points = curve_plot.place(view, shown, cut_of(view))
+    points = curve_plot.place(view, shown, cutoff_detail(view))
     told = (
         exports(result),
         query_text(result, profile="full", every=True),
         repr(points),
-        repr(curve_plot.around_cut(view, points, cut_of(view))),
+        repr(curve_plot.around_cut(view, points, cutoff_detail(view))),
         repr([(need.kind, need.chunk_ids, need.why) for need in result.needs]),
     )
     return TIMES.sub("", "\n".join(told))

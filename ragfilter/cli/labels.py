@@ -311,7 +311,7 @@ def next_(
 ) -> None:
     """List the chunks to label next: the first ranks, those beside the cut, some of the rest."""
     from ragfilter.evaluate.labelling import to_label
-    from ragfilter.layers.cutoff import cut_of
+    from ragfilter.layers.cutoff import cutoff_detail
     from ragfilter.report.rows import rows as list_rows
     from ragfilter.stores.labels import qrels_of
 
@@ -323,7 +323,7 @@ def next_(
     # A blind labeller may label what others have labelled.
     mine_or_all = (label for label in standing if label.who == me) if blind else standing
     judged = qrels_of(mine_or_all).get(question.strip(), {})
-    detail, rows = cut_of(result), list_rows(result)
+    detail, rows = cutoff_detail(result), list_rows(result)
     order = to_label(rows, detail.ids if detail else (), question, blind=blind)
     chunks = {hit.id: hit.chunk for hit in result.hits}
     left = [chunks[i] for i in order if i not in judged]

@@ -98,7 +98,7 @@ def query(
     if k is not None:
         loaded = replace(loaded, settings=looking_first_at_k(loaded.settings))
     if rerank is False:
-        loaded = replace(loaded, settings=call.without(loaded.settings))
+        loaded = replace(loaded, settings=call.settings_without_judge(loaded.settings))
 
     with place.open("query") as bench:
         result = options.ask(text, loaded.settings, place.backends(bench), user)

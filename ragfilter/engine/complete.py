@@ -18,7 +18,7 @@ from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.layers.clearance import is_clean
-from ragfilter.layers.judge import Finder, finder, question, walk
+from ragfilter.layers.judge import Finder, finder, prompt_for_user, walk
 from ragfilter.layers.prune import PRUNER, pieces
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (
@@ -95,7 +95,7 @@ def complete(
                 pool if backends.pruner is None else _add_contributions(pool, need, backends.pruner)
             )
         elif backends.chat is not None:
-            ready = question(_hits(pool, need), pool, settings, user)
+            ready = prompt_for_user(_hits(pool, need), pool, settings, user)
             judgement = call.ask(
                 ready, backends.chat, settings.judge, remembered=backends.judgements
             )
@@ -115,7 +115,7 @@ def look_up(
         return pool
     for need in needs:
         if need.kind == "judge":
-            ready = question(_hits(pool, need), pool, settings, user)
+            ready = prompt_for_user(_hits(pool, need), pool, settings, user)
             judgement = call.look_up(ready, backends.chat, backends.judgements)
             if judgement is not None:
                 pool = _add_judgement(pool, judgement, settings, backends, user)

@@ -80,8 +80,8 @@ def _log(result: PoolResult, ms: float) -> None:
     """One line a query, and its figures as `fields` of the record; of what the user sees."""
     if not log.isEnabledFor(logging.INFO):
         return
-    retrieved, kept = as_user(result).retrieved, len(result.kept)
-    reduction = 1 - kept / retrieved if retrieved else 0.0
+    n_retrieved, n_kept = as_user(result).retrieved, len(result.kept)
+    reduction = 1 - n_kept / n_retrieved if n_retrieved else 0.0
     waiting = {need.layer for need in result.needs}
     fell = [t.layer for t in result.traces if t.failed or t.layer in waiting]
     near = nearness(visible_pool(result.pool, result.user))
@@ -89,8 +89,8 @@ def _log(result: PoolResult, ms: float) -> None:
         "query": result.query,
         "collection": result.pool.collection,
         "status": result.status,
-        "retrieved": retrieved,
-        "kept": kept,
+        "retrieved": n_retrieved,
+        "kept": n_kept,
         "reduction": round(reduction, 4),
         "ms": round(ms, 1),
         "fallback": fell,
@@ -98,7 +98,7 @@ def _log(result: PoolResult, ms: float) -> None:
     }
     log.info(
         "query %r: retrieved=%d, kept=%d, reduction=%.1f%%, ms=%.0f, fallback=%s",
-        result.query, retrieved, kept, 100 * reduction, ms, ", ".join(fell) or "none",
+        result.query, n_retrieved, n_kept, 100 * reduction, ms, ", ".join(fell) or "none",
         extra={"fields": fields},
     )  # fmt: skip
 
@@ -313,12 +313,12 @@ def _with_pinned_texts(
     hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
     pinned = query_must.apply(hits, inputs).pinned
     lacking = [hit.id for hit in hits if hit.id in pinned and not hit.chunk.loaded]
-    whole = collection.chunks(lacking)
-    if not whole:
+    full = collection.chunks(lacking)
+    if not full:
         return pool
     return replace(
         pool,
-        hits=tuple(replace(h, chunk=whole[h.id]) if h.id in whole else h for h in pool.hits),
+        hits=tuple(replace(h, chunk=full[h.id]) if h.id in full else h for h in pool.hits),
     )
 
 
@@ -507,7 +507,7 @@ def _payload(
     named = named if wide else named.intersection(seen)
     shown = named | {*seen[: reach.shown], *hidden[: reach.shown]}
     shown |= {*islice(filter(passes, seen), reach.wanted)}
-    whole = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
-    whole |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in whole])
-    chunks = ((i, whole.get(i) or search.known.get(i)) for i, _ in pairs)
+    full = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
+    full |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in full])
+    chunks = ((i, full.get(i) or search.known.get(i)) for i, _ in pairs)
     return {i: chunk for i, chunk in chunks if chunk is not None}

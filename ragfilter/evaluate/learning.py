@@ -26,7 +26,7 @@ from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.cutoff import cut, cut_of
+from ragfilter.layers.cutoff import cut, cutoff_detail
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import (
     SCORED,
@@ -234,7 +234,7 @@ def example(
     """The input of the cutoff of `settings`, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     result = replay(pool, base, user)
-    trace, detail = result.trace("cutoff"), cut_of(result)
+    trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids = detail.ids[:DEPTH] if detail else ()
     hits = {hit.id: hit for hit in result.hits}
     inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))

@@ -18,7 +18,7 @@ from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
 from ragfilter.evaluate.tune import GRID, SHARES, gathering
-from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import Pool, User
@@ -293,7 +293,7 @@ def _ranking(
     query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User | None
 ) -> Ranking:
     result = replay(pool, base, user)
-    trace, detail = result.trace("cutoff"), cut_of(result)
+    trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids, values = (detail.ids, detail.values) if detail else ((), ())
     stays = {hit.id: cost(hit.chunk) for hit in result.kept}
     relevant = relevant_of(labels)

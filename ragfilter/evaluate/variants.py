@@ -98,7 +98,7 @@ def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Varia
     for name, settings in named.items():
         on = settings.with_values({"judge.enabled": True})
         prefix = f"{name} " if len(named) > 1 else ""
-        variants.append(Variant(f"{prefix}{NO_JUDGE}", "settings", call.without(on)))
+        variants.append(Variant(f"{prefix}{NO_JUDGE}", "settings", call.settings_without_judge(on)))
         variants += (
             Variant(f"{prefix}{prompt}", "settings", on.with_values({"judge.prompt": prompt}))
             for prompt in prompts

@@ -126,7 +126,7 @@ class JudgeStats:
     shortened: int = 0
 
 
-def without(settings: Settings) -> Settings:
+def settings_without_judge(settings: Settings) -> Settings:
     """`settings` with the judge off. If no other layer limits the result, the first `max_chunks`
     stay, as without an LLM."""
     if not settings.judge.enabled:

@@ -134,7 +134,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
 # -- the layer -------------------------------------------------------------------------------------
 
 
-def cut_of(result: PoolResult) -> CutoffDetail | None:
+def cutoff_detail(result: PoolResult) -> CutoffDetail | None:
     """The details of the cutoff, None if it is off or had nothing to cut."""
     detail = result.trace("cutoff").detail
     return detail if isinstance(detail, CutoffDetail) and detail.ids else None
@@ -143,7 +143,7 @@ def cut_of(result: PoolResult) -> CutoffDetail | None:
 def acting(result: PoolResult) -> Settings:
     """The settings with the strategy that cut: another stands in for one that lacks a background,
     scores or a calibration."""
-    detail = cut_of(result)
+    detail = cutoff_detail(result)
     if detail is None:
         return result.settings
     return result.settings.with_values({STRATEGY: detail.cut.strategy})
@@ -151,13 +151,13 @@ def acting(result: PoolResult) -> Settings:
 
 def unknown_score(result: PoolResult) -> str:
     """A sentence if no hit has the score to cut by; empty otherwise."""
-    score, cut = result.settings.cutoff.score, cut_of(result)
-    if cut is None or not score or by_name(result.hits, score, result.pool):
+    score, detail = result.settings.cutoff.score, cutoff_detail(result)
+    if detail is None or not score or by_name(result.hits, score, result.pool):
         return ""
     there = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
     return (
-        f"No hit has a score named {score!r}, so the cutoff compares the {cut.value_name}. Named "
-        f"scores here: {', '.join(there)}."
+        f"No hit has a score named {score!r}, so the cutoff compares the {detail.value_name}. "
+        f"Named scores here: {', '.join(there)}."
     )
 
 

@@ -113,7 +113,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     if not asked:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return LayerOutput((), unasked, status="low_quality_results", message=message)
-    ready = question(asked, inputs.pool, inputs.settings, inputs.user)
+    ready = prompt_for_user(asked, inputs.pool, inputs.settings, inputs.user)
     if not ready.asked:
         return _fall_back(asked, unasked, call.no_room(settings), inputs)
     judgement = _judgement_of(ready, inputs.pool.judgements)
@@ -125,7 +125,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return _wait(asked, unasked, ready, inputs)
 
 
-def question(
+def prompt_for_user(
     asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None
 ) -> call.JudgePrompt:
     """The prompt over `asked` as the user: references to what they may not see are not in it."""

@@ -26,7 +26,7 @@ from ragfilter.layers.cutoff import (
     STRATEGY,
     by_name,
     cut_hits,
-    cut_of,
+    cutoff_detail,
 )
 from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
@@ -152,7 +152,7 @@ CLIFF = 2.0
 
 def cut_line(result: PoolResult) -> CutLine | None:
     """The line of the layer that cut; None if neither the cutoff nor a fixed number did."""
-    detail = cut_of(result)
+    detail = cutoff_detail(result)
     if detail is None:
         trace = result.trace("top_k")
         if not trace.enabled or not trace.n_in:
@@ -221,7 +221,7 @@ def change_to_keep(
     What the cutoff makes of a value is computed from the compared values. Only the change that is
     returned is `replayed`, so that layers after the cutoff have their say.
     """
-    detail = cut_of(result)
+    detail = cutoff_detail(result)
     if detail is None:
         return None
     cut, now = detail.cut, result.settings.cutoff
@@ -283,7 +283,7 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
 def as_applied(result: PoolResult) -> Settings:
     """The settings as they acted on the result: few hits have no background, so absolute thresholds
     stand in for the shares of it."""
-    settings, detail = result.settings, cut_of(result)
+    settings, detail = result.settings, cutoff_detail(result)
     values: dict[str, object] = {}
     if detail is not None and detail.cut.strategy != settings.cutoff.strategy:
         values["cutoff.strategy"] = detail.cut.strategy

@@ -15,7 +15,7 @@ from ragfilter.engine.replay import as_user
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgementCache, JudgePrompt, JudgeStats
 from ragfilter.layers.clearance import is_clean, viewer
-from ragfilter.layers.judge import DEPTHS, Library, ReachedChunk, finder, question, walk
+from ragfilter.layers.judge import DEPTHS, Library, ReachedChunk, finder, prompt_for_user, walk
 from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import visible_ids
@@ -184,7 +184,7 @@ def judge_prompt(result: PoolResult) -> JudgePrompt | None:
     by_id = {hit.id: hit for hit in result.pool.hits}
     if not ids or not by_id.keys() >= set(ids):
         return None
-    return question([by_id[i] for i in ids], result.pool, result.settings, result.user)
+    return prompt_for_user([by_id[i] for i in ids], result.pool, result.settings, result.user)
 
 
 def preview_expansion(

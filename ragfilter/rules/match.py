@@ -130,9 +130,9 @@ class RuleBook:
     def scan(self, query: str, *more: RuleBook) -> Scan:
         """Decide every rule for `query`, in time linear in the length of the query. A rule that is
         not in this book is looked up in `more`."""
-        hits = self._find(query)
+        found = self._find(query)
         further = more[0].scan(query, *more[1:]) if more else None
-        return Scan(self, query, frozenset(hits), self._evaluate(hits).tolist(), further)
+        return Scan(self, query, frozenset(found), self._evaluate(found).tolist(), further)
 
     def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
         """Count how many of `queries` meet each rule, by rule text. Every query meets a rule that
@@ -146,10 +146,10 @@ class RuleBook:
         return passes | dict.fromkeys(self.errors, total)
 
     def _find(self, query: str) -> set[int]:
-        hits: set[int] = set()
+        found: set[int] = set()
         for mode, needles in self._needles.items():
-            hits |= needles.find(prepared(query, mode))
-        return hits
+            found |= needles.find(prepared(query, mode))
+        return found
 
     def _index(self) -> None:
         clauses: dict[frozenset[int], int] = {}
@@ -169,8 +169,8 @@ class RuleBook:
             np.array([rule for _, rule in of_rule], dtype=np.int64), minlength=len(self._compiled)
         )
 
-    def _evaluate(self, hits: set[int]) -> npt.NDArray[np.bool_]:
-        terms = np.fromiter(hits, dtype=np.int64, count=len(hits))
+    def _evaluate(self, found: set[int]) -> npt.NDArray[np.bool_]:
+        terms = np.fromiter(found, dtype=np.int64, count=len(found))
         met = np.zeros(self._n_clauses, dtype=np.bool_)
         met[self._clauses_of_term.pick(terms)] = True
         rules = self._rules_of_clause.pick(np.flatnonzero(met))
@@ -187,7 +187,7 @@ class Scan:
 
     _book: RuleBook
     query: str
-    _hits: frozenset[int]
+    _found: frozenset[int]
     _holds: Sequence[bool]
     _further: Scan | None
     _checks: dict[str, RuleCheck] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class Scan:
         number = self._book._number.get(rule)
         if number is not None:
             compiled = self._book._compiled[number]
-            return _explain(compiled, self._hits, self._holds[number])
+            return _explain(compiled, self._found, self._holds[number])
         error = self._book.errors.get(rule)
         if error is not None:
             what = error.message.rstrip(".")
@@ -259,17 +259,17 @@ def _compile(rule: Rule, number: Callable[[str, Match], int]) -> _Compiled:
     )
 
 
-def _explain(compiled: _Compiled, hits: frozenset[int], holds: bool) -> RuleCheck:
-    why = _why_holds(compiled, hits) if holds else _why_not(compiled, hits)
+def _explain(compiled: _Compiled, found: frozenset[int], holds: bool) -> RuleCheck:
+    why = _why_holds(compiled, found) if holds else _why_not(compiled, found)
     asks = bool(compiled.groups or compiled.required)
     return RuleCheck(holds, why, holds=holds and asks)
 
 
-def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:
+def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:
     rule = compiled.rule
     met = [*rule.required]
     for terms, numbers in zip(rule.contain_one_of, compiled.groups, strict=True):
-        met.append(_among(hits, terms, numbers)[0])
+        met.append(_among(found, terms, numbers)[0])
     if met:
         return f"rule holds: {_named(list(dict.fromkeys(met)))}"
     if rule.contain_none_of:
@@ -277,25 +277,25 @@ def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:
     return "rule holds: it asks for nothing"
 
 
-def _why_not(compiled: _Compiled, hits: frozenset[int]) -> str:
+def _why_not(compiled: _Compiled, found: frozenset[int]) -> str:
     rule = compiled.rule
     why = [
         f"no term of group {place}: {_named(rule.contain_one_of[place - 1], SHOWN_SPELLINGS)}"
         for place, numbers in enumerate(compiled.groups, start=1)
-        if hits.isdisjoint(numbers)
+        if found.isdisjoint(numbers)
     ]
-    if not hits.issuperset(compiled.required):
+    if not found.issuperset(compiled.required):
         pairs = zip(rule.required, compiled.required, strict=True)
-        why.append(f"missing: {_named([term for term, number in pairs if number not in hits])}")
-    if not hits.isdisjoint(compiled.forbidden):
-        present = _among(hits, rule.contain_none_of, compiled.forbidden)
+        why.append(f"missing: {_named([term for term, number in pairs if number not in found])}")
+    if not found.isdisjoint(compiled.forbidden):
+        present = _among(found, rule.contain_none_of, compiled.forbidden)
         why.append(f"must not contain: {_named(present)}")
     more = [f"and {len(why) - SHOWN_FAILURES} more"] if len(why) > SHOWN_FAILURES else []
     return "; ".join(why[:SHOWN_FAILURES] + more)
 
 
-def _among(hits: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) -> list[str]:
-    return [term for term, number in zip(terms, numbers, strict=True) if number in hits]
+def _among(found: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) -> list[str]:
+    return [term for term, number in zip(terms, numbers, strict=True) if number in found]
 
 
 def _named(terms: Sequence[str], most: int = SHOWN_TERMS) -> str:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from ragfilter.engine.replay import replay
-from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score
 from ragfilter.report.rows import rows
@@ -40,7 +40,7 @@ def drawn(
     tuning: bool = False,
     second: tuple[str, dict[str, float]] | None = None,
 ) -> dict[str, Any]:
-    detail, line = (None, None) if by_distance else (cut_of(made), cut_line(made))
+    detail, line = (None, None) if by_distance else (cutoff_detail(made), cut_line(made))
     placed = curve_plot.place(made, rows(made), detail)
     ranges = curve_plot.axis_ranges(
         placed, window or curve_plot.around_cut(made, placed, detail), line
@@ -137,8 +137,8 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
     assert found["dropped by query_must"][0] == pytest.approx(between)
     (band,) = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "rect"]
     assert (band["y0"], band["y1"]) == (0.30, 0.80)
-    placed = curve_plot.place(made, rows(made), cut_of(made))
-    folded = replace(placed, labels={"c5": 0}).folded("c3")
+    placed = curve_plot.place(made, rows(made), cutoff_detail(made))
+    folded = replace(placed, grades={"c5": 0}).folded("c3")
     assert [row.id for row in folded.rows] == ["c1", "c3", "c4", "c5", "c6"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
-from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import PoolResult
 from ragfilter.report.rows import rows
 from ragfilter.report.thresholds import change_to_keep, cut_line
@@ -24,8 +24,8 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 
 
 def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
-    detail, line = cut_of(made), cut_line(made)
-    points = replace(curve_plot.place(made, rows(made), detail), labels={"c2": 2})
+    detail, line = cutoff_detail(made), cut_line(made)
+    points = replace(curve_plot.place(made, rows(made), detail), grades={"c2": 2})
     ranges = curve_plot.axis_ranges(points, curve_plot.around_cut(made, points, detail), line)
     plot = curve_plot.plot(points, line, ranges)
     titles = {row.id: row.title for row in points.rows}

@@ -16,7 +16,7 @@ from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
-from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, evidence, qrels_of
 from ragfilter.text.normalise import whole
@@ -94,7 +94,7 @@ def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[s
     question = pools.ask_now(query, asked.collection, settings, user, resources)
     pool = pools.pool_of(question, settings, resources)
     result = state.session().replays.of(pool, settings, user)
-    detail = cut_of(result)
+    detail = cutoff_detail(result)
     ids = to_label(
         listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind
     )

@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from ragfilter.engine.whatif import SettingChange
-from ragfilter.layers.cutoff import acting, by_name, cut_of
+from ragfilter.layers.cutoff import acting, by_name, cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
@@ -52,8 +52,8 @@ HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 def draw(view: View) -> None:
     """Draw the picture, and below it what is folded away."""
     result, session = view.shown, state.session()
-    detail, line = cut_of(result), cut_line(result)
-    every = replace(curve_plot.place(result, view.rows, detail), labels=view.grades)
+    detail, line = cutoff_detail(result), cut_line(result)
+    every = replace(curve_plot.place(result, view.rows, detail), grades=view.grades)
     points = every.folded(session.chunk) if _folds() else every
     name = st.session_state.get(SECOND)
     others = other_scores(result) if name and session.tuning else {}
@@ -114,7 +114,7 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
         if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
             return held
     if _folds():
-        window = curve_plot.around_cut(view.shown, points, cut_of(view.shown))
+        window = curve_plot.around_cut(view.shown, points, cutoff_detail(view.shown))
     else:
         window = 0.3, last + 0.7
     chosen = curve_plot.axis_ranges(points, window, line)
@@ -145,7 +145,7 @@ def controls(view: View) -> None:
     result = view.shown
     draw_settings(result, dict(view.summary.strategies))
     with html.row("curve-bar"):
-        points = curve_plot.place(result, view.rows, cut_of(result))
+        points = curve_plot.place(result, view.rows, cutoff_detail(result))
         if others := other_scores(result):
             st.selectbox(
                 "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,
@@ -157,7 +157,7 @@ def controls(view: View) -> None:
 
 def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
     """Each hit's distance by the scores that the curve does not draw, by their names and its id."""
-    _, drawn = compared(result, cut_of(result))
+    _, drawn = compared(result, cutoff_detail(result))
     names = dict.fromkeys(name for hit in result.hits for name in hit.scores)
     every = {name: by_name(result.hits, name, result.pool) for name in ("dense", "rerank", *names)}
     return {
@@ -222,7 +222,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
 def applied_limits(result: PoolResult) -> str:
     """The limit that decided how many stay, the other limits that applied, then those not
     reached."""
-    every, detail = limits(result), cut_of(result)
+    every, detail = limits(result), cutoff_detail(result)
     bound = [each.words for each in reversed(every) if each.bound]
     if detail is not None and detail.cut.limit is not None:
         cliff = strategy(detail.cut.strategy).cliff(result.settings.cutoff)
@@ -249,14 +249,14 @@ def overlay(
     """The browser's data: the lines that can be dragged over `plot`, the points that reached the
     cut, every chunk on the curve with its short title and label, which one is `chosen`, and the
     position of the plot's axes."""
-    detail, line, layout = cut_of(result), cut_line(result), plot.layout
+    detail, line, layout = cutoff_detail(result), cut_line(result), plot.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
     return {
         "points": [at[i] for i in points.entered if i in at],
         "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
         "chunks": [
-            [*at[row.id], titles[row.id], row.kept, *_label(points.labels.get(row.id))]
+            [*at[row.id], titles[row.id], row.kept, *_label(points.grades.get(row.id))]
             for row in points.rows
         ],
         "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),

@@ -40,21 +40,20 @@ MIN_SHOWN = 10
 @dataclass(frozen=True, slots=True)
 class Points:
     """The place of every drawn hit: x by row, y by row. `unit` names the compared value. `entered`
-    are the ids that reached the cut, in order; empty if nothing cuts. `labels` are grades by
-    id."""
+    are the ids that reached the cut, in order; empty if nothing cuts. `grades` are by id."""
 
     rows: tuple[ChunkRow, ...]
     x: tuple[float, ...]
     y: tuple[float, ...]
     unit: str
     entered: tuple[str, ...] = ()
-    labels: Mapping[str, int] = field(default_factory=dict)
+    grades: Mapping[str, int] = field(default_factory=dict)
 
     def folded(self, chosen: str | None) -> Points:
         """Without what was dropped before the cut, but for labelled chunks and the open one."""
         if not self.entered:
             return self
-        reached = {*self.entered, *self.labels, chosen}
+        reached = {*self.entered, *self.grades, chosen}
         at = [i for i, row in enumerate(self.rows) if row.kept or row.id in reached]
         rows, x, y = (tuple(each[i] for i in at) for each in (self.rows, self.x, self.y))
         return replace(self, rows=rows, x=x, y=y)  # type: ignore[arg-type]
@@ -346,7 +345,7 @@ def _hover(points: Points, i: int) -> str:
     score = "" if row.rerank_score is None else f" · rerank {numbers.distance(row.rerank_score)}"
     reason = _wrapped(row.reason)
     name = f"<br>{escape(row.id, quote=False)}" if row.id else ""
-    grade = points.labels.get(row.id)
+    grade = points.grades.get(row.id)
     label = "" if grade is None else f"<br>{theme.LABELLED} {grade}: {GRADES.get(grade, grade)}"
     return (
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>{name}<br>"

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.layers.cutoff import DISTANCE, cut_of
+from ragfilter.layers.cutoff import DISTANCE, cutoff_detail
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS
@@ -107,7 +107,7 @@ def _frame(
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
-    name, values = compared(view.shown, cut_of(view.shown))
+    name, values = compared(view.shown, cutoff_detail(view.shown))
     if name != DISTANCE:
         columns[name] = [values.get(row.id) for row in rows]
     columns["distance"] = [row.distance for row in rows]
@@ -133,7 +133,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "type": (68, None),
     }
     figures = {
-        compared(view.shown, cut_of(view.shown))[0]: (176, "What the cutoff compared."),
+        compared(view.shown, cutoff_detail(view.shown))[0]: (176, "What the cutoff compared."),
         "gap": (50, "Difference from the hit one rank above."),
         "rerank": (60, "The reranker's score, 0 to 1."),
         "similarity": (72, "1 − distance / 2 in an l2 collection, 1 − distance otherwise."),

@@ -86,7 +86,7 @@ def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer |
     if answer is None and chat is not None:
         answer = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
     if answer is None and (chat is None or not side.context.chunks):
-        extracted = _extract(query, side.context, resources, only_known=True)
+        extracted = _extractive_answer(query, side.context, resources, only_known=True)
         answer = None if extracted.error else extracted
     return answer and resources.answers.put(key, answer)
 
@@ -115,7 +115,7 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
         resources.jobs.stop(call)
         resources.bench.answers.put(answer)
     if answer.error and not answer.extractive:
-        _extracted(query, side, resources, EXTRACTIVE)
+        _cache_extractive(query, side, resources, EXTRACTIVE)
 
 
 def added(
@@ -147,13 +147,13 @@ def quotes_beyond(
     return tuple(Quote(own[q.number - 1][0], q.text, q.score, q.is_row) for q in quotes)
 
 
-def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:
+def _cache_extractive(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:
     """Make one extractive answer: once for all runs that wait for the same, and only while one
     does. Never raises: a failure is shown in place of the answer."""
     key = _key(query, side, resources, model)
 
     def work(job: Job[None]) -> None:
-        answer = _extract(query, side.context, resources, progress=job.step)
+        answer = _extractive_answer(query, side.context, resources, progress=job.step)
         if not job.stop.is_set():
             resources.answers.put(key, answer)
 
@@ -161,7 +161,7 @@ def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = 
         job.attend()
 
 
-def _extract(
+def _extractive_answer(
     query: str,
     context: Context,
     resources: Resources,
@@ -334,7 +334,7 @@ def both(
         with st.spinner("Reading the chunks …"):
             for side, answer in zip(sides, known, strict=True):
                 if answer is None or answer.error:
-                    _extracted(query, side, resources)
+                    _cache_extractive(query, side, resources)
         known = [known_answer(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):

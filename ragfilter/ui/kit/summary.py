@@ -16,7 +16,7 @@ from ragfilter.answer.context import fits
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers import top_k
-from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Hit, LayerName, Outcome, PoolResult
@@ -107,7 +107,7 @@ def why(result: PoolResult) -> tuple[str, str]:
     """What decided how many chunks stay: a label and the numbers that were compared."""
     if result.settings.judge.enabled:
         return _judged(result)
-    detail = cut_of(result)
+    detail = cutoff_detail(result)
     if detail is None:
         trace, k = result.trace("top_k"), top_k.limit(result.settings)
         return "No cutoff", "all that came in" if trace.n_in <= k else f"first {k}"
