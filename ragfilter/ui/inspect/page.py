@@ -64,7 +64,7 @@ def begin(view: View) -> Places:
     stage = st.container(key="stage")
     beside = None
     if now.evidence:
-        bar, below = _bar(), _draw_below(view)
+        bar, below = html.row("open-bar"), _draw_below(view)
         with below:
             summary.draw_strip(view)
             below, beside = st.columns((1.15, 1), gap="medium")
@@ -72,7 +72,7 @@ def begin(view: View) -> Places:
             with beside:
                 beside = _draw_panel(view)
     else:
-        below, bar = _draw_below(view), _bar()
+        below, bar = _draw_below(view), html.row("open-bar")
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
@@ -116,10 +116,6 @@ def finish(view: View, places: Places) -> None:
     now = state.session()
     now.answered = view.asked
     html.mount("inspect/into_view.js", key="into-view", data=now.revealed)
-
-
-def _bar() -> DeltaGenerator:
-    return html.row("open-bar")
 
 
 def _draw_below(view: View) -> DeltaGenerator:

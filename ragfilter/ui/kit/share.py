@@ -37,9 +37,8 @@ def draw_link(place: DeltaGenerator, view: View | None) -> None:
     """Draw the button that copies the link in `place`, if a question was asked."""
     if shared := state.session().shared:
         with place:
-            data = urlencode(
-                shared | link.looks(visible_ids(view.result) if view is not None else ())
-            )
+            ids = () if view is None else visible_ids(view.result)
+            data = urlencode(shared | link.looks(ids))
             html.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
 
 

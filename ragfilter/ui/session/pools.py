@@ -116,8 +116,8 @@ def _renew(
     elif settings.prune.enabled:
         # What the sentences of the chunks that are kept now contribute. As for quotes, only those
         # are embedded whose vectors are not stored.
-        every = session.replays.of(pool, settings, user).needs
-        if needs := [need for need in every if need.kind == "prune"]:
+        result = session.replays.of(pool, settings, user)
+        if needs := [need for need in result.needs if need.kind == "prune"]:
             pool = complete(pool, needs, settings, resources.backends(asked.collection), user)
             pool = keep_pool(asked, pool, resources)
     if session.request is None:
