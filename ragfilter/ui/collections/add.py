@@ -100,7 +100,10 @@ def draw(visit: Visit) -> None:
     records, unreadable = _preview(draft, reading)
     if records:
         _chunks(records)
-    _refusals([*draft.refused, *unreadable])
+    refused = [*draft.refused, *unreadable]
+    if not (records or refused):
+        refused = [InputError("There is no text in these files.", remedy="Drop others.")]
+    _refusals(refused)
     if records:
         _index(visit, draft, reading)
     else:

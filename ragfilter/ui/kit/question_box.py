@@ -94,9 +94,17 @@ def _box(*, ready: bool) -> None:
                 "Ask",
                 key="ask-button",
                 type="primary",
-                on_click=lambda: state.ask(widget.entered("question")),
+                on_click=_ask,
                 disabled=not ready,
             )
+
+
+def _ask() -> None:
+    question = widget.entered("question")
+    if question.strip():
+        state.ask(question)
+    else:
+        st.toast("Type a question first.")
 
 
 def draw_present_button() -> None:
