@@ -183,9 +183,9 @@ def test_neither_template_nor_draft_overwrites_what_was_saved_since(
         monkeypatch.setenv("OPENAI_BASE_URL", start(says(DRAFT)).url)
         monkeypatch.setenv("OPENAI_MODEL", "small-model")
         page = open_chunk(open_rules(open_page(workspace=workspace)), CHUNK)
-        for button in ("rule-template", "rule-draft"):
+        for propose in (lambda: page.press("rule-template"), page.draft):
             save(THEIRS)
-            page.press(button)
+            propose()
             assert "theirs" not in page.at.text_area(key="rule-editor").value
             page.press("rule-save")
             if "rule-confirm" in page.buttons:
