@@ -64,7 +64,7 @@ def draw(visit: Visit) -> None:
     if not _suggestion(visit, labels, wish, query_set.name):
         html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
-            "They come with their gain on other questions, what changes and what "
+            "You see their gain on other questions, what changes and what "
             "is lost. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
         )
         tuning_map.warn(visit.settings, labels)
