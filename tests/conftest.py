@@ -24,7 +24,7 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine import complete as complete
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import ChromaStore

@@ -10,7 +10,7 @@ from waiting import PATIENT_MS
 from ragfilter.judge import call
 from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.rules.drafting import suggest
 from ragfilter.settings.schema import Judge
 

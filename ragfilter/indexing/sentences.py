@@ -18,7 +18,7 @@ import numpy as np
 from ragfilter.answer.extractive import passages
 from ragfilter.basics import database
 from ragfilter.errors import RagfilterError, extra
-from ragfilter.models.embedder import OPENAI
+from ragfilter.models.embedders import OPENAI
 from ragfilter.protocols import Vectors
 from ragfilter.stores import copies
 from ragfilter.stores.base import pages

@@ -27,8 +27,8 @@ from ragfilter.engine.retrieve import run
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult
-from ragfilter.models.bundled import BundledEmbedder
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment

@@ -24,7 +24,7 @@ from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.protocols import Message, Vectors
 from ragfilter.rules.drafting import suggest
 from ragfilter.rules.rule import parse
