@@ -279,7 +279,8 @@ class TableCollection(RowCollection):
                 condition, given = f"{condition} AND {held}", given | {"ids": keys}
         return Searched(
             self._table.sql, f"c.{_name(self._key.name)}::text", by,
-            DISTANCES[self.space].format(by), condition, given, self._dimension, len(asked),
+            DISTANCES[self.space].format(by), condition, given, self._dimension,
+            len(asked), len(known),
         )  # fmt: skip
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
