@@ -164,7 +164,7 @@ class Hit:
     chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
     ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
     1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
-    0..1, higher is better. `scores` are those of other searches, by name: ``lexical``, ``fused``,
+    0..1, higher is better. `scores` come from other searches, by name: ``lexical``, ``fused``,
     a caller's own. `contributions` is what each piece of the text adds to the answer, 0..1,
     as a pruner says; `struck` are the spans of the text that the context leaves out, in order.
     `doc` is the object that a caller passed, None for a hit of a search.

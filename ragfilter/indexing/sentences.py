@@ -157,7 +157,7 @@ def prepare(
             texts = [text for chunk in chunks for text in passages(chunk)]
             every = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
             known = sentences.find(model.name, every)
-            # Those of one length are computed together.
+            # Texts of one length are computed together.
             waiting = sorted((text for text in every if text not in known), key=len)
             for start in range(0, len(waiting), part):
                 some = waiting[start : start + part]

@@ -192,7 +192,7 @@ class Filter:
         user: User | None = None,
     ) -> list[Result]:
         """Decide over many questions on all cores. `hits` are the documents of each, with their own
-        scores, otherwise as in a call; those of the results are copies.
+        scores, otherwise as in a call. The results hold copies of them.
 
         The first call starts a process for each core, which takes seconds, and later ones use them.
         They import the program's main module, so a script calls this under

@@ -145,7 +145,7 @@ def keep(
     metric: Metrics | None,
     user: User | None,
 ) -> list[Document]:
-    """Those of `docs` that `flt` keeps, in its order.
+    """The documents that `flt` keeps, in its order.
 
     If a score is missing, the order given is the rank. Of several named ones, `scores` are the
     fused. The documents alone do not say why nothing is kept, or what a layer lacked, so that is

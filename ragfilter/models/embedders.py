@@ -187,8 +187,7 @@ def read_weights(file: Path, sha256: str = SHA256) -> bytes:
 
 
 def _batches(ids: list[list[int]]) -> list[list[int]]:
-    """The places of texts of the same length, as many in a batch as have BATCH_TOKENS tokens
-    together."""
+    """The places of texts of the same length, in batches of up to BATCH_TOKENS tokens."""
     by_length: dict[int, list[int]] = {}
     for i, each in enumerate(ids):
         by_length.setdefault(len(each), []).append(i)

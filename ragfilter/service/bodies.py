@@ -78,7 +78,7 @@ class FilterBody(QuestionBody):
         max_length=MAX_HITS, examples=[[{"id": "a", "text": "Trolls regenerate.", "score": 0.7}]]
     )
     metric: Metric | dict[str, Metric] | None = Field(
-        None, description="What their scores are: one metric, or that of each named score."
+        None, description="What their scores are: one metric, or one for each named score."
     )
 
 

@@ -124,7 +124,7 @@ def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
         )
     if dimension and len(query) != dimension:
         raise StoreError(
-            f"The question's vector has {len(query)} dimensions, those of the chunks {dimension}.",
+            f"The question's vector has {len(query)} dimensions, but chunks have {dimension}.",
             remedy="Check that the collection was indexed with the embedding model now in use.",
         )
     return query

@@ -63,7 +63,7 @@ class Opening:
     """How a collection is opened. `folder` is a path, the URL of a server or the address of a
     database, empty for the workspace's own store; `embedder` is empty to use what the collection
     itself names. Without `writable`, nothing in it is changed. `columns` (by field) and `metric`
-    are those of a table."""
+    apply to a table."""
 
     folder: str = ""
     embedder: str = ""

@@ -270,7 +270,7 @@ def _prompt(result: PoolResult) -> None:
     with html.row("prompt-bar"):
         chosen = html.choice(
             "Context", both,
-            "The prompt with the kept chunks, or with those of a plain search.",
+            "The prompt with the kept chunks, or with the chunks of a plain search.",
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]
