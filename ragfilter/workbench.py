@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
-    from ragfilter.stores.chroma.store import Server
+    from ragfilter.stores.chroma import Server
     from ragfilter.stores.foreign import Stores
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.preferences import Preferences
@@ -354,7 +354,7 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
 
         server = QdrantPlace(deployment.qdrant_url, deployment.qdrant_key.get_secret_value())
     elif deployment.chroma_url and not deployment.address:
-        from ragfilter.stores.chroma.store import Server
+        from ragfilter.stores.chroma import Server
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
     return Workspace.open(

@@ -11,7 +11,7 @@ import numpy as np
 from ragfilter.engine.search import Backends
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Vectors
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 
 N = 60
 DIMENSION = 8

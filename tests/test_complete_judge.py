@@ -17,7 +17,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report import document, summary, trace_text
 from ragfilter.settings.config import load
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 

@@ -197,7 +197,7 @@ BEYOND_THE_CORE = [
 """Modules that may need an extra when they are imported; no other may."""
 
 LACKING = """
-chroma     import ragfilter.stores.chroma.store
+chroma     import ragfilter.stores.chroma
 chroma     import ragfilter.stores.copies
 chroma     import ragfilter.workbench
 openai     import ragfilter.models.openai

@@ -219,7 +219,7 @@ def carry_out(
         rules=rules,
         progress=partial(report, "texts embedded, chunks written"),
     )
-    told = remap_labels(bench, name, before=labelled).told if labelled is not None else ""
+    told = remap_labels(bench, name, before=labelled).words if labelled is not None else ""
     return Done(indexed, tuple(refused), left_out, told)
 
 

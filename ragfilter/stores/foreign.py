@@ -27,7 +27,7 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.settings.deployment import is_address
 from ragfilter.stores.base import CollectionInfo
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Server
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore, Server
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.numbers import chunks
 from ragfilter.text.urls import UNSHOWN, shown, web_address

@@ -32,7 +32,7 @@ from ragfilter.models.openai import OpenAIChat
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.session import resources
