@@ -114,7 +114,7 @@ def gate(
             progress=output.progress("queries"),
         )  # fmt: skip
         incomplete = backends.incomplete
-        mapped = mapped_share(bench.labels.places(place.collection))
+        mapped = mapped_share(bench.labels.quotations(place.collection))
     rows = gating.reached(measured.records)
     gate = gating.decide(
         rows, limits,

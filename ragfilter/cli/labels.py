@@ -123,7 +123,7 @@ def map_(place: Place, dry_run: DryRun = False) -> None:
 
 
 def _show_mapped(place: Place, made: Relabelled, incomplete: str) -> None:
-    lines = [f"{place.collection}: {made.told or 'no label had to be mapped'}"]
+    lines = [f"{place.collection}: {made.words or 'no label had to be mapped'}"]
     for query, quoted, found in made.lost:
         lines.append(f"  {found}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}")
     document = place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost}
@@ -158,7 +158,7 @@ def export(
                 if each.made_by == "human" and each.query in asked}  # fmt: skip
         if spans:
             keep_quotes(bench, collection)
-        lines = [*span_lines(visible, bench.labels.places(collection))] if spans else []
+        lines = [*span_lines(visible, bench.labels.quotations(collection))] if spans else []
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
     if spans:
         write_text(folder / "spans.jsonl", "".join(lines), remedy="Name another folder.")
@@ -276,7 +276,7 @@ def mark(
                 f"There is no chunk {missing[0]!r} in {place.collection}.",
                 remedy="Use the ids that `ragfilter labels next` lists.",
             )
-        bench.labels.mark(
+        bench.labels.label(
             place.collection, question, list(dict.fromkeys(chunks)), grade,
             who=bench.deployment.user,
         )  # fmt: skip

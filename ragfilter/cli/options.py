@@ -349,8 +349,8 @@ class QueryOptions:
     def load(
         self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False
     ) -> tuple[Labels, bool]:
-        """The chosen queries, and whether they are those of a set that is stored in `book`, rather
-        than in files. Raises InputError, StoreError."""
+        """The chosen queries, and whether they come from a set in `book` rather than from files.
+        Raises InputError, StoreError."""
         from ragfilter.evaluate import query_sets
         from ragfilter.evaluate.labelled_queries import Labels, choose
         from ragfilter.evaluate.query_files import read_questions

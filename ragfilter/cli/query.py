@@ -24,7 +24,7 @@ from ragfilter.cli.options import (
 )
 from ragfilter.cli.output import percent
 from ragfilter.engine.replay import as_user
-from ragfilter.judge import call
+from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult
 from ragfilter.protocols import ChatModel
 from ragfilter.report import (
@@ -98,7 +98,7 @@ def query(
     if k is not None:
         loaded = replace(loaded, settings=looking_first_at_k(loaded.settings))
     if rerank is False:
-        loaded = replace(loaded, settings=call.settings_without_judge(loaded.settings))
+        loaded = replace(loaded, settings=settings_without_judge(loaded.settings))
 
     with place.open("query") as bench:
         result = options.ask(text, loaded.settings, place.backends(bench), user)

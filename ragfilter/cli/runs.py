@@ -60,7 +60,7 @@ def list_(
 def import_(
     place: Place,
     traces: Annotated[Path, typer.Argument(help="JSON lines: OTLP, or spans from Phoenix.")],
-    name: Annotated[str, "Name of the query set; by default that of the file."] = "",
+    name: Annotated[str, "Name of the query set. Default: the file's name."] = "",
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
     """Import questions from traces as a query set, with what was retrieved: Inspect can filter that

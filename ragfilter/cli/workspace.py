@@ -103,7 +103,7 @@ def open_(
         "text=body. Repeatable. Default: by names and types.",
     ] = None,
     metric: Annotated[
-        str, "Distance of a table: l2, cosine or ip. Default: that of its index, or cosine."
+        str, "Distance of a table: l2, cosine or ip. Default: as its index, or cosine."
     ] = "",
     data_dir: DataDir = None,
 ) -> None:

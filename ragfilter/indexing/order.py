@@ -21,7 +21,7 @@ import numpy as np
 from ragfilter.errors import CollectionMissing, InputError, ModelError, RagfilterError, extra
 from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.model import Chunk
-from ragfilter.models.embedder import OPENAI
+from ragfilter.models.embedders import OPENAI
 from ragfilter.protocols import Embedder, Vectors
 from ragfilter.stores.base import IndexReport
 from ragfilter.workbench import Workbench, make_embedder, read_deployment
@@ -225,7 +225,7 @@ def carry_out(
         rules=rules,
         progress=partial(report, "texts embedded, chunks written"),
     )
-    told = remap_labels(bench, name, before=labelled).told if labelled is not None else ""
+    told = remap_labels(bench, name, before=labelled).words if labelled is not None else ""
     return Done(indexed, tuple(refused), left_out, told)
 
 

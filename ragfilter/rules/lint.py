@@ -218,7 +218,7 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
 def _differ_in_numbers(
     ids: Sequence[str], catalogue: Mapping[str, Chunk]
 ) -> Iterator[Sequence[str]]:
-    """Those of the chunks whose titles differ in numbers alone, together."""
+    """Groups of chunks whose titles differ in numbers alone."""
     patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for chunk_id in ids:
         patterns[mask(catalogue[chunk_id].title)].append(chunk_id)

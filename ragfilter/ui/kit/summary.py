@@ -158,14 +158,14 @@ def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float
 
 
 MAX_ROWS = 15
-"""Rows that are drawn. Those of chunks that stay go first, if there are more."""
+"""Rows that are drawn. If there are more, chunks that stay go first."""
 TITLE_WIDTH = 42
 
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
     """A chunk of a stack, what became of it at which layer by which setting, and why in words;
-    `alone` if the other stack lacks it. `number` is that of its citations, 0 for none."""
+    `alone` if the other stack lacks it. `number` is how answers cite it, 0 for none."""
 
     chunk_id: str
     title: str

@@ -229,7 +229,7 @@ class Session:
     shared: dict[str, str] = field(default_factory=dict)
     """The parameters of the link to this page."""
     unshown: dict[str, str] | None = None
-    """Those of them that the address bar does not show yet."""
+    """The parameters that the address bar does not show yet."""
     opened: dict[str, str] = field(default_factory=dict)
     """What the link had open, until its question is answered."""
     notices: list[str] = field(default_factory=list)
