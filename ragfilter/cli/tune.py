@@ -315,6 +315,7 @@ def recalibrate(
         lines += ["", output.table(wording.SIDES, wording.sides(tuning))]
         lines += filter(None, (wording.no_worse(tuning, margin), wording.stands_in(tuning)))
     lines += wording.changed(before, settings) or ["Nothing changes."]
+    lines += filter(None, [wording.untouched_limits(settings)])
     lines += ["", WRITTEN.format(written)] if written else []
     output.show(document, "\n".join(lines) + "\n")
     return 0 if no_worse else REFUSED

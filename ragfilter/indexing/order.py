@@ -147,12 +147,18 @@ class Done:
     """How many labels were mapped to other chunks; empty if none had to be."""
 
 
-def _counted(records: Iterable[Record], report: Report) -> Iterator[Record]:
-    """The records, counted as they are read: their number is not known in advance."""
+def _counted(
+    records: Iterable[Record], report: Report, refused: Sequence[Refusal]
+) -> Iterator[Record]:
+    """The records, counted as they are read: their number is not known in advance. Raises
+    InputError if all were `refused`."""
+    number = 0
     for number, record in enumerate(records, start=1):
         if number % EVERY == 0:
             report("records read", number, 0)
         yield record
+    if not number and refused:
+        raise InputError(f"No record can be used. {refused[0].message}", remedy=refused[0].remedy)
 
 
 def carry_out(
@@ -211,7 +217,7 @@ def carry_out(
     )
     labelled = keep_quotes(bench, name)
     indexed = index(
-        _counted(load(order.source, reading=reading), report),
+        _counted(load(order.source, reading=reading), report, refused),
         name=name,
         workspace=bench.workspace,
         embedder=embedder,

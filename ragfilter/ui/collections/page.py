@@ -213,8 +213,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "collection's labels, on the Tune page.",
     ):  # fmt: skip
         state.open_collection(info.name)
-        st.session_state["recalibrate-asked"] = True
-        st.switch_page("pages/tune.py")
+        problems.recalibrate()
     st.download_button(
         "Export", lambda: "".join(export(workspace, store.collection(info.name), user)),
         f"{info.name}.jsonl", "application/jsonl", key="export", on_click="ignore",

@@ -207,6 +207,8 @@ class Session:
     """The saved run that is shown; 0 for the newest."""
     labelling: bool = False
     """Whether Evaluate shows the labelling mode."""
+    recalibrate: bool = False
+    """Whether Tune recalibrates when it is drawn next."""
     typed_questions: list[str] = field(default_factory=list)
     """Questions that were typed there, newest first."""
     label_query: str = ""
