@@ -176,7 +176,7 @@ def check_similarities(settings: Settings, space: Space, distances: Sequence[flo
     if outside:
         raise SettingsError(
             f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
-            f"distance of {outside[0]:g} is not one of unit vectors, so it has no similarity.",
+            f"distance of {outside[0]:g} cannot be between unit vectors, so it has no similarity.",
             remedy=f"If these are negative inner products: {NEGATED}"
             if _is_negated(distances)
             else "Normalise the vectors, or set quality.enabled to false.",

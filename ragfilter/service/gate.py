@@ -66,7 +66,7 @@ class Caller:
         if asked.level > own.level or not set(asked.departments) <= set(own.departments):
             raise Refused(
                 403,
-                "This token may not ask as that user.",
+                "This token cannot ask as that user.",
                 remedy="Leave out the user.",
             )
         return asked
@@ -76,8 +76,8 @@ class Caller:
         if self.collections is not None and collection not in self.collections:
             raise Refused(
                 403,
-                "This token may not search that collection.",
-                remedy="Name one of its own collections.",
+                "This token cannot search that collection.",
+                remedy="Name one of its collections.",
             )
 
 
@@ -182,7 +182,7 @@ class TokenGate:
                 raise Refused(
                     400,
                     "This host name is not allowed.",
-                    remedy="Ask under 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
+                    remedy="Use 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
                 )
             return self.anyone
         if path in OPEN or path.startswith(ASSETS):
