@@ -81,7 +81,7 @@ def pages(tab: Any) -> Iterator[str]:
             tab.page.keyboard.press("Escape")
             expect(dialog).to_have_count(0)
     tab.visit("Inspect").click("present-button")
-    expect(tab.page.locator(".rf-scene")).to_be_visible()
+    expect(tab.page.locator(".rf-headline")).to_be_visible()
     tab.rest()
     yield "Present"
 

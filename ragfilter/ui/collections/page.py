@@ -21,11 +21,11 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.state import MANAGED
 from ragfilter.ui.session.views import Visit
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "collection's labels, on the Tune page.",
     ):  # fmt: skip
         state.open_collection(info.name)
-        st.session_state["recalibrate-asked"] = True
+        state.session().recalibrate = True
         st.switch_page("pages/tune.py")
     st.download_button(
         "Export", lambda: "".join(export(workspace, store.collection(info.name), user)),
@@ -321,7 +321,6 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
             checks = bench.stores.open(name, wanted, bench.load_embedder)
         st.session_state[CHECKED] = (name, checks)
         state.open_collection(name)
-        st.session_state.pop(MANAGED, None)
         st.rerun()
 
 

@@ -75,8 +75,6 @@ def draw(visit: Visit) -> None:
 
 TARGETS: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
-AGAIN = "recalibrate-asked"
-"""Set by another page to have the settings recalibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +138,7 @@ def ask(visit: Visit, labels: Labels | None) -> Wish:
         help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply it.",
     )
-    again = st.session_state.pop(AGAIN, False)
+    again, state.session().recalibrate = state.session().recalibrate, False
     if any(visit.settings.get(path) for path in RECORDS):
         again |= st.button(
             "Recalibrate", key="recalibrate", icon=":material/sync:",
