@@ -21,11 +21,11 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.state import MANAGED
 from ragfilter.ui.session.views import Visit
 
 if TYPE_CHECKING:
@@ -213,8 +213,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "collection's labels, on the Tune page.",
     ):  # fmt: skip
         state.open_collection(info.name)
-        st.session_state["recalibrate-asked"] = True
-        st.switch_page("pages/tune.py")
+        problems.recalibrate()
     st.download_button(
         "Export", lambda: "".join(export(workspace, store.collection(info.name), user)),
         f"{info.name}.jsonl", "application/jsonl", key="export", on_click="ignore",
@@ -284,7 +283,7 @@ def _elsewhere(resources: Resources) -> None:
             help="A folder on the computer that runs the app; close other programs that use it. "
             "Or the URL of a server without a password. For one with a password, start the app "
             "with RAGFILTER_CHROMA_URL. Or the address of a database with pgvector, whose "
-            "password is in ~/.pgpass; postgresql:// is that of the workspace.",
+            "password is in ~/.pgpass; postgresql:// stands for the workspace's.",
         ).strip()  # fmt: skip
         if not folder:
             return
@@ -321,7 +320,6 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
             checks = bench.stores.open(name, wanted, bench.load_embedder)
         st.session_state[CHECKED] = (name, checks)
         state.open_collection(name)
-        st.session_state.pop(MANAGED, None)
         st.rerun()
 
 
@@ -344,7 +342,7 @@ def _mapped(
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(
             "Distance", list(spaces), [*spaces].index(opening.metric) if opening.metric else None,
-            key=f"{key}-metric-{name}", placeholder="that of its index",
+            key=f"{key}-metric-{name}", placeholder="as its index",
             format_func=spaces.__getitem__, help="Cosine if its vectors have no index.",
         )  # fmt: skip
     return columns, metric or ""

@@ -281,7 +281,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
                 else f"{pair[0].chunk_id} (no longer there)"
                 for pair in parted
             ],
-            "said": ["; ".join(label.told for label in pair) for pair in parted],
+            "said": ["; ".join(label.words for label in pair) for pair in parted],
         }
     )
     ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
@@ -295,7 +295,10 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 def _lost(asked: ChosenSet) -> None:
     """Draw the labels whose chunk is not known since the chunks were cut anew. A click says which
     it is."""
-    standing, places = asked.book.standing(asked.collection), asked.book.places(asked.collection)
+    standing, places = (
+        asked.book.standing(asked.collection),
+        asked.book.quotations(asked.collection),
+    )
     lost = [label for label in standing if label.chunk_id.startswith(UNCOUNTED)]
     store = asked.resources.bench.collection(asked.collection)
     chunks = store.chunks([*asked.chunks]) if lost else {}

@@ -76,8 +76,11 @@ def draw(view: View) -> None:
             selection_mode="points",
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
         )
-        names = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
-        titles = dict(zip((row.id for row in view.rows), names, strict=True))
+        short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
+        titles = {
+            row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
+            for row, title in zip(view.rows, short, strict=True)
+        }
         data = overlay(result, points, plot, titles, session.chunk, tuning=session.tuning)
         nearest = (change_to_keep(result, by, view.under) for by in (-1, 1) if detail is not None)
         data["nearest_changes"] = [_step(titles, change) for change in nearest]
@@ -297,8 +300,8 @@ def _lines(
     result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool
 ) -> list[dict[str, Any]]:
     """The thresholds of the strategy that cut: each with the axis of its line, and the base and
-    factor that convert its value to a position there. While nothing is tuned, only that of the
-    line which cuts."""
+    factor that convert its value to a position there. While nothing is tuned, only the
+    line that cuts has one."""
     reads = strategy(detail.cut.strategy).reads
     best = min(detail.values[: len(detail.cut.gaps) + 1])
     places = {

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer.stream import VERSION, messages
-from ragfilter.engine.complete import forget_failures
+from ragfilter.engine.complete import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Rounds
@@ -77,7 +77,8 @@ def begin(view: View) -> Places:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         html.unseen_heading("Before and after")
-        before, after = summary.before_and_after(view.mine, current_story)
+        falls = current_story.drops_from_unfiltered
+        before, after = summary.before_and_after(view.mine, falls)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         sidebar.draw_reset(f"Back to {now.profile}")
@@ -211,7 +212,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
     key = reranker_key(result.settings.quality)
     if any(failure.model == key for failure in result.pool.failures):
         again = not any(need.kind == "rerank" for need in needs)
-        needs = replay(forget_failures(result.pool, "rerank"), result.settings, result.user).needs
+        needs = replay(without_failures(result.pool, "rerank"), result.settings, result.user).needs
     return next((need for need in needs if need.kind == "rerank"), None), again
 
 
@@ -270,12 +271,14 @@ def _prompt(result: PoolResult) -> None:
     with html.row("prompt-bar"):
         chosen = html.choice(
             "Context", both,
-            "The prompt with the kept chunks, or with those of a plain search.",
+            "The prompt with the kept chunks, or with the chunks of a plain search.",
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
     html.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
+    if side.numbers != (*range(1, len(side.numbers) + 1),):
+        html.aside(f"The page cites these as {', '.join(f'[{n}]' for n in side.numbers)}.")
     for message in messages(result.query, side.context):
         html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)

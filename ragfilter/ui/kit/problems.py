@@ -42,8 +42,17 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     )
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
-        if retry:
+        if retry and error.action == "recalibrate":
+            if st.button("Recalibrate", key="problem-recalibrate", icon=":material/sync:"):
+                recalibrate()
+        elif retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
+
+
+def recalibrate() -> None:
+    """Open Tune, and recalibrate the settings there."""
+    state.session().recalibrate = True
+    st.switch_page("pages/tune.py")
 
 
 @contextmanager
@@ -168,6 +177,7 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
     ):  # fmt: skip
         with state.tell_errors():
             queue.put(Order(name, name))
+            state.session().ordered = name
         st.switch_page("pages/collections.py")
 
 

@@ -49,6 +49,8 @@ MAX_STEPS = 200
 """How many changes of settings can be undone."""
 MAX_MARKS = 50
 """How many labels can be undone."""
+MANAGED = "manage-name"
+"""The box for the collection that Collections acts on, which begins with the chosen one."""
 WINDOWS = CUT, ALL = "Around the cut", "All"
 """The ranges of ranks that the curve offers."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
@@ -207,6 +209,8 @@ class Session:
     """The saved run that is shown; 0 for the newest."""
     labelling: bool = False
     """Whether Evaluate shows the labelling mode."""
+    recalibrate: bool = False
+    """Whether Tune recalibrates when it is drawn next."""
     typed_questions: list[str] = field(default_factory=list)
     """Questions that were typed there, newest first."""
     label_query: str = ""
@@ -216,7 +220,7 @@ class Session:
 
     present: bool = False
     scene: int = 0
-    """Step of the picture in Present mode; None shows the last one."""
+    """The scene of Present."""
     tour: list[bool] | None = None
     """Which tasks of the tour are done; None if no tour is running."""
     tour_chunk: str = ""
@@ -227,12 +231,14 @@ class Session:
     shared: dict[str, str] = field(default_factory=dict)
     """The parameters of the link to this page."""
     unshown: dict[str, str] | None = None
-    """Those of them that the address bar does not show yet."""
+    """The parameters that the address bar does not show yet."""
     opened: dict[str, str] = field(default_factory=dict)
     """What the link had open, until its question is answered."""
     notices: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
+    ordered: str = ""
+    """The collection that is to be indexed, and then becomes the chosen one."""
     departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)
@@ -440,6 +446,7 @@ def ask(query: str) -> None:
 
 def open_collection(name: str) -> None:
     """Make this the current collection, and ask the current question there."""
+    st.session_state.pop(MANAGED, None)
     session().collection, session().chunk = name, None
     renew()
 

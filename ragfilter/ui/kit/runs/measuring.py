@@ -147,7 +147,7 @@ def every_label(resources: Resources, collection: str, user: User) -> Labels | N
     book, opened = resources.bench.labels, resources.bench.collection(collection).snapshot()
     # Rules make no difference.
     indexed = opened.content or opened.version
-    key = (collection, indexed, book.questions_version(collection), user)
+    key = (collection, indexed, book.version(collection, questions=True), user)
 
     def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)
