@@ -90,7 +90,7 @@ def act(
         text = state.drafts().get(chunk_id, shown(expected) if text is None else text)
     resources = open_resources()
     store, journal = resources.bench.collection(collection), resources.bench.journal
-    who = author()
+    version, who = store.version, author()
     try:
         after: str | None = text
         if act != "save":
@@ -121,7 +121,7 @@ def act(
         _finish(chunk_id, Trouble(f"Not {DONE[act]}: {said(error)}", conflict, stored))
     else:
         try:
-            pools.follow_edits(resources)
+            pools.follow_edit(collection, version, resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()
