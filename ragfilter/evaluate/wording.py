@@ -16,8 +16,7 @@ from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
-from ragfilter.settings.learned import Calibration
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Calibration, Settings, field
 from ragfilter.text.numbers import counted, distance, signed
 
 if TYPE_CHECKING:
@@ -206,7 +205,10 @@ def headline(tuning: Tuning) -> str:
     if tuned.means.recall < tuning.target.recall:
         return f"{verdict(tuning)}."
     if not gained.mean and not tuning.seen:
-        return "Nothing tried does better than your settings on questions it was not tuned on."
+        return (
+            "Nothing tried with this profile does better than your settings on questions it was "
+            "not tuned on. Evaluate compares other profiles."
+        )
     verb = "beat" if gained.shows_gain else "are not shown to beat"
     how = gain_in(figure, gained)
     return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
