@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from ragfilter import served
+from ragfilter import streamlit_app
 
 if __name__ == "__main__":
-    served.draw()
+    streamlit_app.draw()
 else:
-    app = st.App(__file__, **served.options())
+    app = st.App(__file__, **streamlit_app.options())

@@ -1,3 +1,3 @@
-from ragfilter import served
+from ragfilter import streamlit_app
 
-served.compare()
+streamlit_app.compare()

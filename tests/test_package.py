@@ -187,7 +187,7 @@ BEYOND_THE_CORE = [
     "ragfilter.rules.draft_store",
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
-    "ragfilter.served",
+    "ragfilter.streamlit_app",
     "ragfilter.service",
     "ragfilter.stores",
     "ragfilter.testing",

@@ -135,9 +135,9 @@ def json_object(line: str, where: str, remedy: str) -> dict[str, Any]:
     return record
 
 
-CSV_REMEDY = (
-    "Begin the file with a header that names the columns; quote cells that hold the separator."
-)
+CSV_REMEDY = "Begin the file with a header that names the columns."
+CELL_REMEDY = "Quote cells that hold the separator."
+QUOTE_REMEDY = "Close every quote, and write one within a cell twice."
 LARGEST_CELL, LONGEST_HEADER = 64 * 1024 * 1024, 64 * 1024
 
 
@@ -155,14 +155,17 @@ def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(f"{source}, line {line}: {error}.", remedy=CSV_REMEDY) from None
+        raise InputError(
+            f"{source}, line {line}: a quote is not closed or not doubled ({error}).",
+            remedy=QUOTE_REMEDY,
+        ) from None
 
 
 def check_cells(cells: list[str], names: list[str], place: str) -> None:
     """Raises InputError for a row with more cells than the header names."""
     if len(cells) > len(names):
         raise InputError(
-            f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CSV_REMEDY
+            f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CELL_REMEDY
         )
 
 

@@ -52,7 +52,7 @@ def serve_app(
     # Streamlit prints the address once it is served there.
     named = shown(place) if bench.deployment.address else place
     output.emit(f"workspace: {named}  (Ctrl+C stops the app)\n")
-    script = files("ragfilter") / "served" / "app.py"
+    script = files("ragfilter") / "streamlit_app" / "app.py"
     try:
         with suppress(click.Abort):
             import_module("streamlit.web.cli").main(

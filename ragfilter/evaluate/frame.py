@@ -239,14 +239,11 @@ def cost(row: Row, prices: Prices) -> Interval | None:
     return tokens and tokens.mapped(prices.of_thousand)
 
 
-def over_fixed_k(records: Sequence[QueryRecord]) -> Interval | None:
-    """The gain in F1 of the current settings over the best fixed k; None with fewer than two
-    queries."""
-    sides = frame(with_bounds(records), by="query")
-    fixed = sides[sides["variant"] == FIXED]
-    if fixed.empty:
-        return None
-    return paired(side_by_side(fixed, sides[sides["variant"] == CURRENT])).gain
+def gain_over(records: Sequence[QueryRecord], baseline: str, variant: str) -> Interval | None:
+    """The gain in F1 of a variant over another one; None if that was not measured, as the best
+    fixed k with fewer than two queries."""
+    sides = by_variant(frame(with_bounds(records), by="query"))
+    return paired(side_by_side(sides[baseline], sides[variant])).gain if baseline in sides else None
 
 
 def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:

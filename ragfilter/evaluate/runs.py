@@ -21,7 +21,7 @@ from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurab
 from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.query_sets import are_files
-from ragfilter.evaluate.variants import CURRENT, Variant, variants
+from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
 from ragfilter.layers.clearance import viewer, with_clearance
 from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import User
@@ -89,7 +89,7 @@ class MeasuredRun:
     def over_fixed_k(self) -> Interval | None:
         """The gain in F1 over the best fixed k. None with fewer than two queries, or if the
         settings may have seen these labels."""
-        return None if self.in_sample else frame.over_fixed_k(self.records)
+        return None if self.in_sample else frame.gain_over(self.records, FIXED, CURRENT)
 
     def ranked(self, figure: str) -> list[Row]:
         """The rows, best first by a figure; see `frame.ranked`."""

@@ -206,7 +206,10 @@ def headline(tuning: Tuning) -> str:
     if tuned.means.recall < tuning.target.recall:
         return f"{verdict(tuning)}."
     if not gained.mean and not tuning.seen:
-        return "Nothing tried does better than your settings on questions it was not tuned on."
+        return (
+            "Nothing tried with this profile does better than your settings on questions it was "
+            "not tuned on. Evaluate compares other profiles."
+        )
     verb = "beat" if gained.shows_gain else "are not shown to beat"
     how = gain_in(figure, gained)
     return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."

@@ -4,9 +4,9 @@ filtered and sorted by how much attention it needs. Pure.
 state    means
 invalid  the rule cannot be read, or no query can meet it
 warning  the linter doubts that it works as intended
-none     the chunk has no rule, so it always passes
 note     the linter proposes to write it better
 valid    no problem is known
+none     the chunk has no rule, so it always passes
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ragfilter.rules.rule import InvalidRule, Rule, read_rule, read_text, shorte
 if TYPE_CHECKING:
     from ragfilter.rules.lint import Finding
 
-State = Literal["invalid", "warning", "none", "note", "valid"]
-STATES: tuple[State, ...] = ("invalid", "warning", "none", "note", "valid")
+State = Literal["invalid", "warning", "note", "valid", "none"]
+STATES: tuple[State, ...] = ("invalid", "warning", "note", "valid", "none")
 WORDS = (*STATES, "draft", "changed")
 """All words for a rule's state."""
 STORED = (*STATES, "changed")
@@ -202,9 +202,5 @@ def _admits(wanted: RuleFilter, row: ListingRow) -> bool:
 
 
 def _attention(row: ListingRow) -> tuple[int, bool, int]:
-    """Sort key: invalid rules, unfinished or doubtful ones; then chunks without a rule."""
-    return (
-        0 if row.state == "invalid" else 1,
-        not row.draft,
-        STATES.index(row.state),
-    )
+    """Sort key: invalid rules, unfinished or doubtful ones, and last the chunks without a rule."""
+    return row.state != "invalid", not row.draft, STATES.index(row.state)

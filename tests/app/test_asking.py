@@ -108,7 +108,7 @@ def test_every_change_is_answered(open_page: Callable[..., Any]) -> None:
         lambda: page.switch("query_must", False),
         lambda: page.slide("cutoff.relative_offset", 1.0),
         lambda: page.switch("quality", False),
-        lambda: page.press("present-button"),
+        lambda: page.press("present-button").press("scene-flip"),
     )
     for change in changes:
         change()

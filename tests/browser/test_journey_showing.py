@@ -86,26 +86,26 @@ def ask_by_keyboard(tab: Any) -> None:
 
 
 def present(tab: Any) -> None:
-    """Drop the passages one reason at a time, by keys, with both answers in view."""
+    """Drop the passages one reason at a time, by keys, and end with both answers in view."""
     page, keys = tab.page, tab.page.keyboard
     keys.press("p")
     expect(page.locator(".rf-question")).to_have_text(QUESTION)
     expect(page.locator(".stSidebar")).to_be_hidden()
     page.set_viewport_size({"width": 1920, "height": 1080})
-    scene, stays = page.locator(".rf-scene"), page.locator(".rf-stack").last.locator("b").first
+    scene, stays = page.locator(".rf-headline"), page.locator(".rf-stack").last.locator("b").first
     tab.rest()
     assert page.evaluate(SMALL, SMALLEST_PX) == []
-    steps = (("Everything found", 15), ("too far down the list", 11), ("too far from the best", 3))
-    for words, left in steps:
+    first, end = re.compile("^15 passages found by plain search.$"), "3 pass the filter"
+    for words, left in ((first, 15), ("too far down the list", 11), (end, 3)):
         expect(scene).to_contain_text(words)
         expect(stays).to_have_text(str(left))
-        for side in ("filtered", "unfiltered"):
-            expect(tab.keyed(f"answer-{side}").get_by_role("paragraph").first).to_be_in_viewport()
+        expect(page.locator(".rf-fallen")).to_have_count(15 - left)
         tab.rest()
         keys.press("ArrowRight")
-    expect(scene).to_contain_text("3 passages pass the filter")
+    for side in ("filtered", "unfiltered"):
+        expect(tab.keyed(f"answer-{side}").get_by_role("paragraph").first).to_be_in_viewport()
     # One key goes from the end to the beginning and back. No frame stays across the picture.
-    for words in ("Everything found", "3 passages pass the filter"):
+    for words in (first, end):
         tab.rest()
         keys.press("b")
         expect(scene).to_contain_text(words)

@@ -77,7 +77,7 @@ def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
     return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 
-def test_the_theme_the_other_prompt_and_the_next_scene(open_tab: OpenTab, runs: Runs) -> None:
+def test_the_theme_and_the_other_prompt(open_tab: OpenTab, runs: Runs) -> None:
     tab = open_tab({"profile": "full", "q": CLERIC, "collection": "demo"}, watch=runs.watch)
     page, pinned = tab.expect_kept(2).rest().page, OUTCOMES["pinned"]
     # The curve is drawn in the colours of the theme, and follows it with one run.
@@ -96,14 +96,6 @@ def test_the_theme_the_other_prompt_and_the_next_scene(open_tab: OpenTab, runs: 
     with runs.only_a_fragment():
         tab.choose("prompt-side", "plain search")
         expect(prompt).to_contain_text("15 chunks, about 2,329 tokens")
-        tab.rest()
-    tab.click("present-button")
-    scene = page.locator(".rf-scene")
-    expect(scene).to_have_text("Everything found")
-    tab.rest()
-    with runs.only_a_fragment():
-        page.keyboard.press("ArrowRight")
-        expect(scene).to_contain_text("2 passages pass the filter")
         tab.rest()
 
 

@@ -44,7 +44,7 @@ def test_a_question_in_a_csv_file_stays_whole(tmp_path: Path) -> None:
     assert query_files.read_questions(path) == {"1": "How,\nthen?", "2": long}
     for text, message in (
         ("id,text\n1,How, then?\n", r"q\.csv, line 2: 3 cells, but the header names 2"),
-        ('id,text\n1,"How\n2,one\n3,two\n', r"q\.csv, line \d: unexpected end of data"),
+        ('id,text\n1,"How\n2,one\n3,two\n', r"q\.csv, line \d: a quote is not closed"),
     ):
         path.write_text(text, "utf-8")
         with pytest.raises(InputError, match=message):

@@ -31,7 +31,7 @@ def listed(wanted: RuleFilter, drafts: Sequence[str] = (), **given: object) -> l
 
 def test_what_needs_attention_comes_first() -> None:
     assert listed(RuleFilter(), drafts=["good"]) == [
-        "broken", "never", "good", "doubtful", "bare", "twice", "hurts",
+        "broken", "never", "good", "doubtful", "twice", "hurts", "bare",
     ]  # fmt: skip
 
 

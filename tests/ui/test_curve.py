@@ -71,8 +71,8 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
     ("distances", "settings", "expected"),
     [
         (CLIFFS, {},
-         {"<b>limit 0.510</b><br>kept below", "dropped above", "cliff: the next is 0.150 farther"
-          "<br>largest step 0.200 after 1 chunk: skipped"}),
+         {"<b>limit 0.510</b><br>kept below", "dropped above", "cliff: the next is 0.150 farther",
+          "largest step 0.200 after 1 chunk: skipped"}),
         (CLIFFS, {"gap_threshold": 0.16},
          {"<b>limit 0.500</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
           "<br>largest step 0.200 after 1 chunk: skipped"}),
@@ -87,7 +87,7 @@ def test_one_line_cuts_and_both_its_sides_are_named(
 ) -> None:
     made = result(distances, **{f"cutoff.{name}": value for name, value in settings.items()})
     plot = drawn(made)
-    assert notes(plot) == {"distance", *expected}
+    assert notes(plot) == {"↑ farther from the question<br>distance", *expected}
     lines = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "line"]
     assert len(lines) == any("<b>" in note for note in expected)
     assert not plot["layout"]["xaxis"]["showticklabels"]
@@ -154,13 +154,13 @@ def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
     assert not made.needs
     by_score = drawn(made)
     assert points(by_score)["kept"] == ([1, 2], [0.1, 0.5])  # the cliff of 0.1 is after 2
-    assert "1 − rerank score" in notes(by_score)
+    assert any("1 − rerank score" in note for note in notes(by_score))
     by_distance = drawn(made, by_distance=True)
     assert sorted(x for xs, _ in points(by_distance).values() for x in xs) == [1, 2, 3, 4, 5, 6, 7]
     assert points(by_distance)["kept"] == ([2, 4], [0.3, 0.47])
     # A poor score and a place too far down look different.
     assert {"dropped by quality", "dropped by quality too far down"} < points(by_distance).keys()
-    assert notes(by_distance) == {"distance"}
+    assert notes(by_distance) == {"↑ farther from the question<br>distance"}
 
 
 def test_a_second_score_stands_beside_the_curve_on_an_axis_of_its_own() -> None:

@@ -324,5 +324,6 @@ def _order(
         state.notice(problem)
         return
     queue_of(resources.bench).put(order)
+    state.session().ordered = name
     _empty_box()
     st.session_state["upload-name"] = ""

@@ -21,11 +21,11 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.sidebar import MANAGED
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.state import MANAGED
 from ragfilter.ui.session.views import Visit
 
 if TYPE_CHECKING:
@@ -320,7 +320,6 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
             checks = bench.stores.open(name, wanted, bench.load_embedder)
         st.session_state[CHECKED] = (name, checks)
         state.open_collection(name)
-        st.session_state.pop(MANAGED, None)
         st.rerun()
 
 

@@ -149,10 +149,8 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
-    pair = (
-        answers.AnswerSide("A", context.pack(a.kept, a.settings)),
-        answers.AnswerSide("B", context.pack(b.kept, b.settings)),
-    )
+    contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
+    pair = answers.side_by_side(("A", "B"), contexts)
     with html.row("compare-steps"):
         step = st.segmented_control(
             "Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
@@ -227,7 +225,7 @@ def _answers(
     def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
         cited = answers.draw_words(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
-        html.aside(" · ".join(f"[{n}] {titles[n - 1]}" for n in cited))
+        html.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
         found = answers.both(view, pair, answers.title, show)

@@ -178,6 +178,11 @@ def _results(measured: MeasuredRun, asked: ChosenSet) -> None:
         return
     who = "Your settings" if measured.settings == asked.visit.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
+    highest = measured.ranked("f1")[0]
+    if measured.over_fixed_k and CURRENT not in highest["names"]:
+        name, own = highest["variant"], who[0].lower() + who[1:]
+        if gain := frame.gain_over(measured.records, CURRENT, name):
+            sentence += f" {figures.HIGHEST} {name} is {wording.compared(gain)} {own}."
     if sentence:
         html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
     for note in _states(measured, asked):

@@ -140,6 +140,8 @@ def axis_ranges(points: Points, window: tuple[float, float], line: CutLine | Non
 Shapes = list[dict[str, Any]]
 STEPS, CURVE = 0.2, 0.26
 """Where the strip of steps ends and the curve begins, as fractions of the height."""
+NAMED_FROM = 0.08
+"""The part of the band above the line, as a fraction of the height, that has room for its name."""
 HEIGHT, TUNING_HEIGHT = 372, 440
 UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
 """A click selects points, and the others keep their colours."""
@@ -169,7 +171,8 @@ def plot(
         *_ring(points, chosen, ink),
     ]
     shapes: Shapes = []
-    notes = [_note(points.unit, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
+    axis = f"↑ farther from the question<br>{points.unit}"
+    notes = [_note(axis, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
         _add_line(shapes, notes, line, ranges, ink)
     if second is not None:
@@ -231,7 +234,11 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
         # Above the curve or, where that begins, below it.
         edge = {"x": 0} if (line.kept + 0.5 - low) / (high - low) > 0.2 else {}
         notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
-    about = "<br>".join(filter(None, (line.cliff, line.larger)))
+    if line.above is not None and line.above - limit > NAMED_FROM * (top - ranges.span[0]):
+        notes.append(_note(line.cliff, ink.muted, y=line.above, yanchor="top"))
+        about = line.larger
+    else:
+        about = "<br>".join(filter(None, (line.cliff, line.larger)))
     notes.append(_note(about, ink.muted, x=0, y=0, yref="y domain"))
 
 
@@ -395,7 +402,7 @@ def _layout(
     wide = ranges.window[1] - ranges.window[0]
     return ink.layout() | {
         "height": TUNING_HEIGHT if ticks else HEIGHT,
-        "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 26,
+        "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 40,
                    "b": 26 if ticks else 10},
         "dragmode": "pan",
         "clickmode": "event+select",

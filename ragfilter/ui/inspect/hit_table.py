@@ -13,7 +13,6 @@ from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
-from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import html, theme
@@ -21,7 +20,7 @@ from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session.views import View
 
 NAME, HEIGHT = "rows", 400
-TITLE_WIDTH = 28
+TITLE_PX = 188
 WIDE = "\u2003" * 16
 """A button is as wide as its label; these spaces fill the cell, so that all of it is clickable."""
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
@@ -91,7 +90,7 @@ def _frame(
 
     The columns that a narrow window must show come first: it has room only up to the reason.
     """
-    titles = telling_titles([row.title for row in rows], TITLE_WIDTH)
+    titles = grid.fitting_titles([row.title for row in rows], TITLE_PX)
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
         "outcome": [
@@ -150,7 +149,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
             width=94, options=list(chips), color=list(chips.values())
         ),
         "title": column.ButtonColumn(
-            width=188,
+            width=TITLE_PX,
             help="Click to open the chunk.",
             type="tertiary",
             alignment="left",

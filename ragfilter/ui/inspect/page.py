@@ -77,7 +77,8 @@ def begin(view: View) -> Places:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         html.unseen_heading("Before and after")
-        before, after = summary.before_and_after(view.mine, current_story)
+        falls = current_story.drops_from_unfiltered
+        before, after = summary.before_and_after(view.mine, falls)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         sidebar.draw_reset(f"Back to {now.profile}")
@@ -276,6 +277,8 @@ def _prompt(result: PoolResult) -> None:
     side = both[chosen]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
     html.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
+    if side.numbers != (*range(1, len(side.numbers) + 1),):
+        html.aside(f"The page cites these as {', '.join(f'[{n}]' for n in side.numbers)}.")
     for message in messages(result.query, side.context):
         html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)

@@ -34,7 +34,7 @@ from ragfilter.answer.stream import (
 )
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
-from ragfilter.model import PoolResult
+from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import Embedder, Progress
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
@@ -55,28 +55,60 @@ ADDED: ShelfSpec[tuple[Quote, ...]] = ShelfSpec(128)
 """What one side adds to another, by both."""
 DEMONSTRATION = "smollm2-135m"
 """The model that `make local-llm` serves."""
+_CITATION = re.compile(r"\[\d[\d,;\s–-]*\]")
+# A quote may itself contain numbers in brackets.
+_QUOTED = re.compile(r"\[\d+\]$")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSide:
-    """One column of the comparison: its name and the context of its prompt."""
+    """One column of the comparison: its name, the context of its prompt, and the numbers by which
+    the page cites its chunks."""
 
     name: str
     context: Context
+    numbers: tuple[int, ...]
 
     @property
     def label(self) -> str:
         """What the page calls it."""
         return "plain search" if self.name == "unfiltered" else self.name
 
+    def renumbered(self, text: str, citation: re.Pattern[str] = _CITATION) -> str:
+        """`text` with the page's numbers in place of the prompt's."""
+
+        def anew(match: re.Match[str]) -> str:
+            known, unknown = cited(match[0], len(self.numbers))
+            return f"[{', '.join(map(str, (*(self.numbers[n - 1] for n in known), *unknown)))}]"
+
+        return citation.sub(anew, text)
+
+
+def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
+    """One number for each chunk of several prompts, by id: as the longest prompt numbers them, then
+    those that it lacks."""
+    longest_first = sorted(prompts, key=len, reverse=True)
+    ids = dict.fromkeys(hit.id for hits in longest_first for hit in hits)
+    return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}
+
+
+def side_by_side(
+    names: tuple[str, str], contexts: tuple[Context, Context]
+) -> tuple[AnswerSide, AnswerSide]:
+    """The two columns of these contexts."""
+    number = page_numbers(*(each.chunks for each in contexts))
+    first, second = (
+        AnswerSide(name, each, tuple(number[hit.id] for hit in each.chunks))
+        for name, each in zip(names, contexts, strict=True)
+    )
+    return first, second
+
 
 def answer_sides(result: PoolResult) -> tuple[AnswerSide, AnswerSide]:
     """The filtered context, and the context of a plain search's first k chunks."""
     plain = unfiltered(result.pool, result.settings, result.user)
-    return (
-        AnswerSide("filtered", pack(result.kept, result.settings)),
-        AnswerSide("unfiltered", pack(plain, result.settings)),
-    )
+    contexts = pack(result.kept, result.settings), pack(plain, result.settings)
+    return side_by_side(("filtered", "unfiltered"), contexts)
 
 
 def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
@@ -187,7 +219,6 @@ def model_label(model: str) -> str:
     return f"{model}, a tiny demonstration model, often wrong" if tiny else model
 
 
-_QUOTED = re.compile(r"\[(\d+)\]$")
 _BLOCKS = re.compile(r"\n\s*\n")
 _FORMATTED = re.compile(r"^\s*(?:[-*+#>|]|\d+[.)]\s|`{3}|~{3})", re.MULTILINE)
 # The end of a sentence, with the citations after it.
@@ -208,11 +239,10 @@ def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...
     lacking = {n for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs}
 
     def apart(text: str) -> bool:
-        if not answer.extractive:
-            return not lacking.isdisjoint(cited(text, len(context.chunks))[0])
-        # A quote may itself contain numbers in brackets.
-        quoted = _QUOTED.search(text)
-        return quoted is not None and int(quoted[1]) in lacking
+        if answer.extractive:
+            quoted = _QUOTED.search(text)
+            text = quoted[0] if quoted else ""
+        return not lacking.isdisjoint(cited(text, len(context.chunks))[0])
 
     # Code may contain empty lines, so a text with a code fence stays whole.
     fenced = "```" in answer.text or "~~~" in answer.text
@@ -405,7 +435,7 @@ def _stream(query: str, side: AnswerSide, resources: Resources) -> None:
     with closing(make(query, side, resources)) as texts:
         for text in texts:
             if text:
-                place.markdown(prose.written(text[:SHOWN_CHARS]))
+                place.markdown(prose.written(side.renumbered(text[:SHOWN_CHARS])))
             elif chat is not None:
                 place.html(
                     f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
@@ -457,7 +487,7 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
             for number in answer.citations:
                 hit = chunks[number - 1]
                 st.button(
-                    f"[{number}] {prose.literal(titles[number - 1])}",
+                    f"[{side.numbers[number - 1]}] {prose.literal(titles[number - 1])}",
                     key=f"cite-{side.name}-{number}",
                     type="tertiary",
                     on_click=state.open_chunk,
@@ -467,7 +497,7 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
         more = len(answer.unknown_citations) - MAX_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
-        html.aside(f"Cites {numbers}, which do not exist.")
+        html.aside(f"Cites {numbers}, which its prompt lacks.")
 
 
 def _cost(answer: Answer) -> None:
@@ -483,7 +513,6 @@ def _cost(answer: Answer) -> None:
     html.aside(" · ".join(parts))
 
 
-_CITED = re.compile(r"((?:\[\d+\])+)$")
 MAX_PIECES = 40
 """Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
 
@@ -503,16 +532,18 @@ def draw_pieces(
     if answer.extractive:
         more = [Piece(f"{quote.text} [{quote.number}]", True) for quote in added]
         label = '<p class="rf-aside">Also in this prompt:</p>' if more else ""
-        quoted = "".join(map(_quote, cut)) + label + "".join(map(_quote, more))
+        quote = partial(_quote, side)
+        quoted = "".join(map(quote, cut)) + label + "".join(map(quote, more))
         html.draw(f'<div class="rf-quoted" tabindex="0" data-passage>{quoted}</div>')
         return
     for number, piece in enumerate(cut):
         with st.container(key=f"{'apart' if piece.apart else 'piece'}-{side.name}-{name}-{number}"):
-            st.markdown(prose.written(piece.text))
+            st.markdown(prose.written(side.renumbered(piece.text)))
 
 
-def _quote(piece: Piece) -> str:
-    words = _CITED.sub(r"<b>\1</b>", html.text(piece.text)).replace("\n", "<br>")
+def _quote(side: AnswerSide, piece: Piece) -> str:
+    words = html.text(side.renumbered(piece.text, _QUOTED))
+    words = _QUOTED.sub(r"<b>\g<0></b>", words).replace("\n", "<br>")
     return f"<p>{f'<mark>{words}</mark>' if piece.apart else words}</p>"
 
 

@@ -10,8 +10,25 @@ from zlib import crc32
 import pandas as pd
 import streamlit as st
 
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
+
+EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
+"""How wide parts of a cell are: its edges together, and a character."""
+
+
+def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
+    """`titles` that stand beside each other in a column of `width` pixels: a table cuts off what is
+    longer, without a sign."""
+    room = width - EDGE_PX
+    letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
+
+    def fits(title: str) -> bool:
+        px = (SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in title)
+        return sum(px) <= room
+
+    return [a if fits(a) else b for a, b in zip(letters, capitals, strict=True)]
 
 
 def draw(

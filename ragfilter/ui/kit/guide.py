@@ -24,8 +24,8 @@ NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until something was measured."
 MEASURED, GUARDED = "measured", "guarded"
-"""The collections for which a run was found, so that none is looked for again, and the one of which
-a baseline was taken last."""
+"""The collections for which a complete run was found, so that none is looked for again, and the one
+of which a baseline was taken last."""
 
 
 class PathStep(NamedTuple):
@@ -106,7 +106,7 @@ def at_step(path: list[PathStep], following: int, page: str) -> int | None:
 def _steps(visit: Visit) -> list[PathStep]:
     name = state.session().collection
     known = st.session_state.setdefault(MEASURED, set())
-    if name not in known and measuring.saved_runs(visit):
+    if name not in known and any(run.complete for run in measuring.saved_runs(visit).values()):
         known.add(name)
     labelled = len(measuring.labelled_questions(visit.resources, name))
     return steps(

@@ -177,6 +177,7 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
     ):  # fmt: skip
         with state.tell_errors():
             queue.put(Order(name, name))
+            state.session().ordered = name
         st.switch_page("pages/collections.py")
 
 

@@ -182,8 +182,6 @@ OTHERS = tuple(
     dict.fromkeys(f.section for f in fields() if f.section not in {each.name for each in LAYERS})
 )
 """The sections that belong to no layer."""
-MANAGED = "manage-name"
-"""The box for the collection that Collections acts on, which begins with the chosen one."""
 SETTINGS = "settings"
 """The line that holds what is no layer's."""
 
@@ -205,7 +203,7 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
         called, _, date = state.settings_label().partition(" (")
         widget.select(
             "Collection", labels, chosen if chosen in labels else None, "collection-box",
-            _choose_collection, placeholder="none yet", disabled=not labels,
+            state.open_collection, placeholder="none yet", disabled=not labels,
         )  # fmt: skip
         with st.container(key="profile", gap=None):
             offered = {name: name for name in profiles.PROFILES} | {profile: called}
@@ -274,7 +272,7 @@ def _layers(visit: Visit, view: View | None) -> None:
             _line(layer, settings, own, visit.resources, view, did.get(layer.name, ""))
     if folded:
         label = numbers.counted(folded, "layer" if view or not busy else "other layer")
-        _opener("idle", f"{label} idle here" if view else label)
+        _opener("idle", f"{label} changed nothing" if view else label)
 
 
 def _changed(layer: LayerSpec, settings: Settings, own: Config) -> bool:
@@ -286,8 +284,8 @@ def _is_open(name: str) -> bool:
     return bool(st.session_state.get(f"open-{name}"))
 
 
-def _opener(name: str, label: str) -> None:
-    """Draw the button that opens or closes what belongs to a line."""
+def _opener(name: str, label: str, about: str | None = None) -> None:
+    """Draw the button that opens or closes what belongs to a line. Its tooltip is `about`."""
     is_open = _is_open(name)
     st.button(
         label,
@@ -298,6 +296,7 @@ def _opener(name: str, label: str) -> None:
         width="stretch",
         on_click=state.keep,
         args=(not is_open, f"open-{name}"),
+        help=about,
     )
 
 
@@ -320,7 +319,8 @@ def _line(
                 layer.title, on, disabled=no_llm and not on, label_visibility="collapsed",
                 **widget.of(key(path), on, apply_choice, path),
             )  # fmt: skip
-        _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}")
+        about = field(f"{name}.enabled").help if layer.switched else None
+        _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", about)
     if _is_open(name):
         with st.container(key=f"inside-{name}", gap=None):
             _tell(layer, settings, own, view, no_llm=no_llm)
@@ -424,8 +424,3 @@ def _load_file() -> None:
     given = st.session_state["settings-file"]
     if given is not None:
         state.load(given.getvalue(), given.name)
-
-
-def _choose_collection(name: str) -> None:
-    st.session_state.pop(MANAGED, None)
-    state.open_collection(name)

@@ -5,7 +5,7 @@ through; and before and after as two stacks of titled chunks, row by row.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
@@ -21,12 +21,14 @@ from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Hit, LayerName, Outcome, PoolResult
 from ragfilter.report import Summary, first, judge_stats, waits_for_judge
-from ragfilter.report.summary import Story, sentences
+from ragfilter.report.summary import DropGroup, Story, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
+from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.answers import page_numbers
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, refresh_collections
@@ -37,27 +39,27 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 def draw(view: View, story: Story) -> None:
     """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
     prices = view.resources.prices
-    sentence = headline(story, (prices.prompt, prices.currency) if prices else ())
+    price = (prices.prompt, prices.currency) if prices else ()
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
-    doubts = [
-        f"{numbers.chunks(hidden)} hidden from the user." if hidden else "",
-        unnamed(view),
-        _fitted(view),
-    ]
-    html.draw(f'<p class="rf-headline">{sentence}</p>')
-    if notes := " ".join(filter(None, doubts)):
-        html.aside(notes)
+    fitted = _fitted(view)
+    doubts = (f"{numbers.chunks(hidden)} hidden from the user." if hidden else "", unnamed(view))
+    draw_headline(" ".join(sentences(story, *price)), story.drops_from_unfiltered)
+    if notes := " ".join(filter(None, (*doubts, fitted))):
+        with html.row("doubts"):
+            html.aside(notes, width="content")
+            offered = fitted and not state.session().present
+            if offered and st.button("Recalibrate", key="fit-here", type="tertiary"):
+                problems.recalibrate()
 
 
-def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
-    """The sentences as HTML: figures in bold, and each reason with its sign."""
-    words = html.text(" ".join(sentences(story, *price)))
-    words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", words)
-    for fall in story.drops_from_unfiltered:
+def draw_headline(sentence: str, falls: Sequence[DropGroup]) -> None:
+    """Draw a sentence with its figures in bold, and each reason of `falls` with its sign."""
+    words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", html.text(sentence))
+    for fall in falls:
         count, _, reason = html.text(fall.line).partition(" ")
         sign = html.outcome_sign("dropped", fall.layer, fall.setting)
         words = words.replace(f"<b>{count}</b> {reason}", f"{sign}<b>{count}</b> {reason}", 1)
-    return words
+    html.draw(f'<p class="rf-headline">{words}</p>')
 
 
 def draw_strip(view: View) -> None:
@@ -95,7 +97,7 @@ def unnamed(view: View) -> str:
 
 
 def _fitted(view: View) -> str:
-    """That the current thresholds were fitted to another collection or model, and what works."""
+    """That the current thresholds were fitted to another collection or model."""
     info = refresh_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
@@ -165,7 +167,7 @@ TITLE_WIDTH = 42
 @dataclass(frozen=True, slots=True)
 class StackRow:
     """A chunk of a stack, what became of it at which layer by which setting, and why in words;
-    `alone` if the other stack lacks it. `number` is how answers cite it, 0 for none."""
+    `alone` if the other stack lacks it. Both answers cite it by its `number`, 0 for none."""
 
     chunk_id: str
     title: str
@@ -190,36 +192,32 @@ class Stack:
         return sum(entry is not None for entry in self.entries)
 
 
-def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
-    """What a plain search would send, and what passes the filter."""
+def before_and_after(result: PoolResult, falls: Sequence[DropGroup]) -> tuple[Stack, Stack]:
+    """What a plain search would send, with what `falls` of it, and what passes the filter."""
     kept = {hit.id: hit for hit in result.kept}
     plain = unfiltered(result.pool, result.settings, result.user)
-    fell = {i: fall for fall in story.drops_from_unfiltered for i in fall.ids}
+    fell = {i: fall for fall in falls for i in fall.ids}
     deciding = result.outcomes()
 
-    def entry(hit: Hit, numbers: Mapping[str, int]) -> StackRow:
-        n, fall = numbers.get(hit.id, 0), fell.get(hit.id)
+    def entry(hit: Hit) -> StackRow:
+        n, fall = cited.get(hit.id, 0), fell.get(hit.id)
         if fall is not None:
             why = fall.words
             return StackRow(
                 hit.id, hit.chunk.name, "dropped", fall.layer, why, fall.setting, number=n
             )
+        if hit.id not in kept:
+            return StackRow(hit.id, hit.chunk.name, why="found by plain search", number=n)
         outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
         return StackRow(hit.id, hit.chunk.name, outcome, why="passes the filter", number=n)
 
     first = {hit.id for hit in plain}
     beyond = [hit for hit in result.kept if hit.id not in first]
-    cited, most = numbered(result.kept), result.settings.context.max_context_tokens
-    fitting = numbered(compress(plain, fits(plain, most)[0]))
-    before = (*(entry(hit, fitting) for hit in plain), *(None for _ in beyond))
-    after = (*(entry(hit, cited) if hit.id in kept else None for hit in plain),
-             *(entry(hit, cited) for hit in beyond))  # fmt: skip
+    fitting = fits(plain, result.settings.context.max_context_tokens)[0]
+    cited = page_numbers(result.kept, [*compress(plain, fitting)])
+    before = (*map(entry, plain), *(None for _ in beyond))
+    after = (*(entry(hit) if hit.id in kept else None for hit in plain), *map(entry, beyond))
     return Stack("Before: plain search, nearest first", before), Stack("After: filtered", after)
-
-
-def numbered(hits: Iterable[Hit]) -> dict[str, int]:
-    """The number by which an answer cites each hit of a context."""
-    return {hit.id: n for n, hit in enumerate(hits, start=1)}
 
 
 def draw_stacks(

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 
 import streamlit as st
 
 from ragfilter.model import Pruning
-from ragfilter.report.summary import Story
+from ragfilter.report.summary import DropGroup
 from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answers, problems, question_box, share, summary, view_as
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, views
-from ragfilter.ui.session.jobs import unless
 from ragfilter.ui.session.views import View, Visit
 
 
 def draw(here: Visit) -> None:
-    """Draw the question, its outcome, before and after, and the two answers."""
+    """Draw the question, and in scenes what plain search found, what falls for which reason, and
+    the outcome with both answers."""
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
@@ -34,9 +35,18 @@ def draw(here: Visit) -> None:
     problems.incomplete(view.result.pool.incomplete)
     current_story = story_of(view.mine)
     _head(view)
-    summary.draw(view, current_story)
+    falls = current_story.drops_from_unfiltered
+    # The last scene adds what passes from farther down.
+    last = len(falls) + bool(current_story.beyond)
+    now = min(state.session().scene, last)
+    if now < last:
+        found = f"{counted(current_story.unfiltered, 'passage')} found by plain search."
+        summary.draw_headline(f"{falls[now - 1].line}." if now else found, falls)
+    else:
+        summary.draw(view, current_story)
     if current_story.found:
-        unless(answers.is_awaited(), _picture)(view, current_story)
+        _picture(view, falls[:now], now, last)
+    if current_story.found and now == last:
         _pruned(view)
         html.unseen_heading("Answers")
         answers.draw_both(view)
@@ -67,17 +77,11 @@ def _pruned(view: View) -> None:
             html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
 
 
-def _picture(view: View, current_story: Story) -> None:
+def _picture(view: View, falls: Sequence[DropGroup], now: int, last: int) -> None:
     """Draw both stacks, and the buttons that drop the chunks, one reason at a time."""
-    # The last step adds what passes from farther down.
-    last = len(current_story.drops_from_unfiltered) + bool(current_story.beyond)
-    now = min(state.session().scene, last)
-    fallen = {i for fall in current_story.drops_from_unfiltered[:now] for i in fall.ids}
-    before, after = summary.before_and_after(view.mine, current_story)
+    before, after = summary.before_and_after(view.mine, falls)
     if now < last:
-        left = (
-            None if each is None or each.chunk_id in fallen else each for each in before.entries
-        )
+        left = (each if each and each.outcome != "dropped" else None for each in before.entries)
         after = summary.Stack("Left so far" if now else "Everything found", tuple(left))
     html.unseen_heading("Before and after")
     summary.draw_stacks((before, after), view.mine)
@@ -101,14 +105,3 @@ def _picture(view: View, current_story: Story) -> None:
                 on_click=state.put,
                 args=(to, "scene"),
             )
-        words = (
-            [fall.line for fall in current_story.drops_from_unfiltered[now - 1 : now]]
-            if now
-            else ["Everything found"]
-        )
-        if now == last:
-            word = "passes" if current_story.kept == 1 else "pass"
-            words.append(f"{counted(current_story.kept, 'passage')} {word} the filter")
-        html.draw(
-            f'<p class="rf-scene" role="status">{html.text(", ".join(words))}</p>', width="content"
-        )

@@ -18,7 +18,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
 from ragfilter.text import numbers
-from ragfilter.text.titles import telling_titles
+from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -47,8 +47,7 @@ PAGE = 200
 """Rows sent to the browser at a time."""
 HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
 ONE_STATE, TWO_STATES = 84, 162
-TITLE_WIDTH = 24
-"""Characters of a title in capitals that fit into the column."""
+TITLE_PX, RULE_CHARS = 170, 27
 
 
 def draw(visit: Visit) -> None:
@@ -138,7 +137,7 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
 def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[desk.signed(word) for word in row.words] for row in rows],
-        "title": telling_titles([row.chunk.name for row in rows], TITLE_WIDTH),
+        "title": grid.fitting_titles([row.chunk.name for row in rows], TITLE_PX),
     }
     of_rule = {row.rule: row for row in matrix.rules} if matrix else {}
     measured = [of_rule.get(row.chunk.rule or "") for row in rows]
@@ -148,7 +147,7 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # A page of chunks without one has the room for what tells them apart.
-        columns["rule"] = [brief(row.chunk.rule) for row in rows]
+        columns["rule"] = [short_title(brief(row.chunk.rule), RULE_CHARS) for row in rows]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],
@@ -168,7 +167,7 @@ def _columns(state_width: int) -> dict[str, Any]:
             color=list(chips.values()),
             help=f"{desk.STATES_HELP} Only the editor and Findings check rules against the text.",
         ),
-        "title": text(width=170),
+        "title": text(width=TITLE_PX),
         "rule": text(width=192, help="The first term of each part, and how many others it has."),
         "source": text(width=136),
         "type": text(width=56),

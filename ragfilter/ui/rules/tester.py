@@ -76,9 +76,9 @@ def _rules(
     rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
     n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
     st.markdown(
-        f"{counted(n_questions, 'question')}, {counted(len(rules), 'rule')}: "
-        f"{sum(0 < n < n_questions for n in n_passing)} block some, "
-        f"{n_passing.count(0)} block all, {n_passing.count(n_questions)} never act."
+        f"{counted(n_questions, 'question')}, {counted(len(rules), 'rule')}: some questions are "
+        f"blocked by {sum(0 < n < n_questions for n in n_passing)}, all by "
+        f"{n_passing.count(0)}, none by {n_passing.count(n_questions)}."
     )
     ids = [of_rule[rule] for rule in rules]
     width = st.column_config.NumberColumn

@@ -49,6 +49,8 @@ MAX_STEPS = 200
 """How many changes of settings can be undone."""
 MAX_MARKS = 50
 """How many labels can be undone."""
+MANAGED = "manage-name"
+"""The box for the collection that Collections acts on, which begins with the chosen one."""
 WINDOWS = CUT, ALL = "Around the cut", "All"
 """The ranges of ranks that the curve offers."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
@@ -218,7 +220,7 @@ class Session:
 
     present: bool = False
     scene: int = 0
-    """Step of the picture in Present mode; None shows the last one."""
+    """The scene of Present."""
     tour: list[bool] | None = None
     """Which tasks of the tour are done; None if no tour is running."""
     tour_chunk: str = ""
@@ -235,6 +237,8 @@ class Session:
     notices: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
+    ordered: str = ""
+    """The collection that is to be indexed, and then becomes the chosen one."""
     departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)
@@ -442,6 +446,7 @@ def ask(query: str) -> None:
 
 def open_collection(name: str) -> None:
     """Make this the current collection, and ask the current question there."""
+    st.session_state.pop(MANAGED, None)
     session().collection, session().chunk = name, None
     renew()
 

@@ -58,6 +58,9 @@ def refresh_collections(resources: Resources, *, anew: bool = False) -> dict[str
             raise
     session.collections = held
     infos = held[1]
+    if anew and (new := infos.get(session.ordered)) is not None and new.complete:
+        state.open_collection(new.name)
+        session.ordered = ""
     if session.collection not in infos:
         if session.collection:
             state.notice(f"There is no collection {session.collection!r}.")

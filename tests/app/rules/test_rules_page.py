@@ -50,7 +50,8 @@ def test_filters_find_chunks_and_only_one_page_is_sent(page: Any) -> None:
 def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved(
     page: Any,
 ) -> None:
-    first, second = rules_frame(page)["id"][:2]
+    page.at.multiselect(key="rules-states").set_value(["none"])
+    first, second = rules_frame(page.run())["id"][:2]
     page.press("rules-next")
     write(page, '{"contain":"strength"}')
     page.press("rule-save")
@@ -59,7 +60,7 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     assert list(rules_frame(page)["state"][0]) == ["● valid", "↑ changed"]
     page.press("rules-next")
     assert page.session.rules.chunk == second
-    assert "2 of 572" in told(page)
+    assert "2 of 449" in told(page)
     page.press("rules-previous").press("rules-undo")
     assert stored(first) is None
 
@@ -185,6 +186,5 @@ def test_the_tester_counts_what_rules_pass_and_block(page: Any) -> None:
     assert set(frame["passes"] + frame["blocks"]) == {2}
     never, always = (frame["blocks"] == 0).sum(), (frame["passes"] == 0).sum()
     assert 0 < always < 123
-    assert f"{123 - never - always} block some, {always} block all, {never} never act." in told(
-        page
-    )
+    counts = f"blocked by {123 - never - always}, all by {always}, none by {never}."
+    assert counts in told(page)

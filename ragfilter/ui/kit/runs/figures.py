@@ -37,10 +37,10 @@ HELP = {
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
 FORMATS = {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}
-BEST, OWN, CEILING = "★ best", "● yours", "ceiling"
-NARROW, WIDTH, ROW_HEIGHT = 62, 78, 32
+HIGHEST, OWN = "★", "●"
+NARROW, WIDTH, ROW_HEIGHT = 62, 72, 32
 """The widths of columns with a figure and the height of a row, in pixels: a window 900 wide shows
-precision and recall, one 400 wide the first figure."""
+all that a table has at first, one 400 wide the first figure with its interval."""
 
 
 def draw(
@@ -51,18 +51,14 @@ def draw(
     sorted by it, and the best one and the visitor's are marked."""
     shown = [name for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
              if name in rows[0] or (name == "cost" and prices)]  # fmt: skip
-    knows = {"oracle": " (knows the labels)"}
-    columns: dict[str, list[Any]] = {
-        "settings": [" = ".join(_names(row)) + knows.get(row.get("group", ""), "") for row in rows]
-    }
+    columns: dict[str, list[Any]] = {"settings": _marked_names(rows, own)}
     config: dict[str, Any] = {
-        "": st.column_config.TextColumn(width=100),
         "settings": st.column_config.TextColumn(
-            width=190, help="Settings that keep the same chunks of every question share a row."
+            width=190,
+            help=f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same "
+            "chunks of every question share a row.",
         ),
     }
-    if own:
-        columns = {"": _marks(rows, own), **columns}
     for name in shown:
         label, about = LABELS[name], HELP.get(name)
         if name == "cost" and prices is not None and prices.currency:
@@ -87,19 +83,15 @@ def draw(
     )  # fmt: skip
 
 
-def _marks(rows: Sequence[Row], own: str) -> list[str]:
-    best = next((row for row in rows if row["group"] != "oracle"), None)
-    return [
-        CEILING
-        if row["group"] == "oracle"
-        else " ".join([*([BEST] if row is best else []), *([OWN] if own in _names(row) else [])])
-        for row in rows
-    ]
-
-
-def _names(row: Row) -> Sequence[str]:
-    names: Sequence[str] = row.get("names") or [row["variant"]]
-    return names
+def _marked_names(rows: Sequence[Row], own: str) -> list[str]:
+    """What rows are called, with the signs of the first one and the visitor's `own`, if given."""
+    shown = []
+    for n, row in enumerate(rows):
+        names = row.get("names") or [row["variant"]]
+        signs = [HIGHEST] * bool(own and not n) + [OWN] * (own in names)
+        ceiling = " (knows the labels)" if row.get("group") == "oracle" else ""
+        shown.append(" ".join([*signs, " = ".join(names) + ceiling]))
+    return shown
 
 
 def _ends(name: str, interval: Interval | None) -> str:

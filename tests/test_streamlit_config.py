@@ -1,4 +1,4 @@
-"""How the app is served: the values of `.streamlit/config.toml`."""
+"""The values of `.streamlit/config.toml`."""
 
 from __future__ import annotations
 

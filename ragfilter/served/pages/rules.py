@@ -1,3 +1,0 @@
-from ragfilter import served
-
-served.rules()

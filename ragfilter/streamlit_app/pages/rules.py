@@ -1,0 +1,3 @@
+from ragfilter import streamlit_app
+
+streamlit_app.rules()
