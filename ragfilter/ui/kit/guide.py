@@ -123,8 +123,8 @@ TERMS = {
     "background": "The distance of chunks that have nothing to do with the question: the mean of "
     "the farther half of the first 200 hits.",
     "chunk": "A passage of the corpus: the unit that is stored, found, kept or dropped.",
-    "clearance": "The level that a user needs to see a chunk. 0 is public. The clearance "
-    "layer hides what a user may not see.",
+    "clean": "Of a chunk: one that the user may see and whose rule, if it has one, holds.",
+    "clearance": "The level that a user needs to see a chunk. 0 is public.",
     "cliff": "The gap at which a cutoff cuts.",
     "comparison": 'A query about two or more things, such as "X vs Y". Each thing is a *side*.',
     "context": "The chunks that fit into the prompt, numbered for citation.",
@@ -136,6 +136,7 @@ TERMS = {
     "extractive": "An answer made of quoted sentences, without an LLM.",
     "fallback": "What a layer does if it cannot do its work. It is shown as an outcome.",
     "gap": "The difference between the distances of two neighbours.",
+    "hit": "A chunk that a search found, with its distance to the query.",
     "judge": "The layer that asks an LLM which chunks help.",
     "k": "The maximum number of results.",
     "label": "A statement of whether a chunk is relevant to a question.",
@@ -144,17 +145,16 @@ TERMS = {
     "filter drops.",
     "operator": "Somebody who sees everything, hidden chunks included.",
     "oracle": "The best prefix of each question's unfiltered ranking, chosen by the labels.",
-    "pin": "To keep a chunk at any distance: the best one for a side of a comparison, one whose "
-    "rule holds, or one that states a value of the query.",
+    "pin": "To keep a chunk at any distance, such as one whose rule holds.",
+    "pool": "All that was gathered for one query, over which settings are replayed.",
     "profile": "Named settings.",
     "rank": "A hit's position by distance, from 1. Its *place* counts only the kept hits.",
     "rerank": "To score hits again with a model that reads query and chunk together.",
     "rule": "A chunk's `query_must`: the terms that a query must contain for the chunk to be kept.",
     "run": "A saved measurement of settings over a set of questions.",
     "similarity": "Closeness, computed from the distance. Higher is better, and 1 is identical.",
-    "strategy": "A way to find the cut: `gap`, `fixed`, `autocut`, `adaptive_k`, `moving_avg`, "
-    "`spike`, `car`, `otsu`, `relative`, `calibrated`.",
-    "unfiltered": "The first k of the plain search, with which the filtered result is compared.",
+    "strategy": "A way to find the cut, such as `gap`.",
+    "unfiltered": "The first k of the plain search, for comparison.",
 }
 
 

@@ -22,8 +22,7 @@ from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.learned import MIN_LABELLED
-from ragfilter.settings.schema import Settings, field, fields
+from ragfilter.settings.schema import MIN_LABELLED, Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
