@@ -36,7 +36,7 @@ class Sides(options.Viewing):
 
     profile: Annotated[Texts, "--profile", "-p", f"Repeatable: {', '.join(PROFILES)}."] = None
     vary: Annotated[
-        Texts, "Measure with each of these values of a setting. Given twice: with every pair.",
+        Texts, "Measure with each of these values of a setting. If given twice, with every pair.",
         {"metavar": "PATH=V,V,…"},
     ] = None  # fmt: skip
     prompts: Annotated[
@@ -110,13 +110,13 @@ def evaluate(
     place: options.Place,
     sides: Sides,
     save: Annotated[
-        str, "Measure beside all alternatives; save that as a run.", {"metavar": "NAME"}
+        str, "Measure all alternatives too, and save them as a run.", {"metavar": "NAME"}
     ] = "",
 ) -> None:
-    """Measure settings over labelled queries, beside the unfiltered search.
+    """Measure settings on labelled queries, compared with the unfiltered search.
 
     Several profiles, values or prompts are measured side by side, with 95% intervals and paired
-    tests. --set applies to every side but --against.
+    tests. --set applies to every side except --against.
     """
     if save:
         options.refuse(

@@ -48,14 +48,14 @@ def gate(
         bool, "--update-baseline", "Write --baseline, unless a limit is broken."
     ] = False,
     watch: Annotated[
-        File, "Compare the questions of this log (JSON lines) with --baseline, unlabelled."
+        File, "Compare this log's questions (JSON lines) with --baseline, without labels."
     ] = None,
     junit: Annotated[File, "Write the checks to this file as JUnit XML."] = None,
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
-    chooses among the queries. Exits with 1 if any check fails.
+    Also fails if the baseline's queries or relevant chunks are missing, unless --only or --except
+    selects queries. Exits with 1 if any check fails.
     """
     if watch is not None:
         options.refuse(

@@ -50,9 +50,9 @@ def index(
         int, "Characters that a chunk repeats from the end of the previous one."
     ] = 0,
     headings: Annotated[bool, "Split Markdown at its headings."] = True,
-    column: Annotated[Texts, "CSV column of a field, such as text=Body. Repeatable."] = None,
+    column: Annotated[Texts, "CSV column for a field, such as text=Body. Repeatable."] = None,
     ray: Annotated[str, "Embed on the Ray cluster at this address; local starts one."] = "",
-    skip_bad: Annotated[bool, "Leave out records that cannot be used, and list them."] = False,
+    skip_bad: Annotated[bool, "Leave out unusable records, and list them."] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Index chunks into a collection. Unchanged chunks are not embedded again.

@@ -107,7 +107,7 @@ SetValues = Annotated[Texts, "--set", "Set any setting, as layer.field=value. Re
 Level = Annotated[
     int | None,
     "--level",
-    "The user's clearance level: what is above it is hidden, whatever the settings say.",
+    "The user's clearance level. Chunks above it are hidden, whatever the settings say.",
     {"min": 0},
 ]
 Departments = Annotated[Texts, "--department", "A department of the user. Repeatable."]
@@ -312,7 +312,7 @@ class QueryOptions:
     """Options that name queries and select some of them."""
 
     queries: Annotated[str | None, QUERIES] = None
-    qrels: Annotated[Text, "Their labels, a qrels.tsv file. Built in for demo and adsapi."] = None
+    qrels: Annotated[Text, "Their labels: a qrels.tsv file. Built in for demo and adsapi."] = None
     only: Annotated[Texts, "Use only the query with this ID. Repeatable."] = None
     leave_out: Annotated[Texts, "--except", "Leave out this query. Repeatable."] = None
 
@@ -364,7 +364,7 @@ class LabelledOptions(QueryOptions):
     """Options for labelled queries, without which there is nothing to measure."""
 
     queries: Annotated[str, QUERIES]
-    llm: Annotated[bool, "--with-llm", "An LLM's labels count where nobody has labelled."] = False
+    llm: Annotated[bool, "--with-llm", "Count an LLM's labels where nobody has labelled."] = False
 
     @contextmanager
     def open(

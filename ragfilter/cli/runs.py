@@ -59,8 +59,8 @@ def import_(
     name: Annotated[str, "Name of the query set. Default: the file's name."] = "",
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
-    """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
-    under other settings."""
+    """Import questions and retrieved chunks from traces as a query set. Inspect can filter them
+    with other settings."""
     found = read_traces(traces)
     with place.open("runs") as bench:
         store = bench.collection(place.collection)

@@ -233,12 +233,11 @@ def recalibrate(
         float, "The largest loss that counts as no worse.", {"min": 0, "max": 1}
     ] = MARGIN,
 ) -> int:
-    """Derive the settings anew after a change of embedding model, space, reranker, chunking or
-    corpus.
+    """Tune again after a change of embedding model, space, reranker, chunking or corpus.
 
-    Uses the labels that exist, and exits with 1 without writing anything unless the new settings
-    are shown to be no worse on the same questions. Without labels, thresholds are carried over by
-    the recorded questions, which is a guess.
+    Uses the existing labels. Writes nothing and exits with 1 unless the new settings are shown to
+    be no worse on the same questions. Without labels, estimates thresholds from the recorded
+    questions, which is a guess.
     """
     if old is not None:
         options.refuse("beside --from", config=filtering.config)

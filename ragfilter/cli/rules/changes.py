@@ -31,7 +31,7 @@ HELD = (
 EditId = Annotated[
     int | None,
     "--edit",
-    "An edit, with all that was changed in its step.",
+    "An edit, with everything changed in its step.",
     {"min": 1, "max": MAX_NUMBER},
 ]
 MAX_LISTED = 5
@@ -45,17 +45,17 @@ def bulk(
     where: Where = None,
     set_rule: Annotated[Text, "Set this rule (JSON) for every chunk."] = None,
     group: Annotated[Texts, "--add-group", "Term of a new group. Repeatable."] = None,
-    anchor: Annotated[Text, "--spellings-of", "Add --spelling to groups with this."] = None,
+    anchor: Annotated[Text, "--spellings-of", "Add --spelling to groups with this term."] = None,
     spellings: Annotated[Texts, "--spelling", "Term to add. Repeatable."] = None,
     swap: Annotated[
         tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
     ] = None,
     remove: Annotated[bool, "Remove the rules."] = False,
 ) -> int:
-    """Change all rules of a selection in one step, or none if one of them cannot be written.
+    """Change all rules of a selection in one step, or none if one cannot be written.
 
-    Exits with 1 if rules were left out because they cannot be read, or if nothing was saved because
-    labelled queries would lose recall.
+    Exits with 1 if it leaves out unreadable rules, or saves nothing because labelled queries would
+    lose recall.
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
     with place.open("rules") as bench:
@@ -111,8 +111,8 @@ def export(
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must.
 
-    Rules edited later are listed as changed since this export, if it has all rules that were edited
-    before, and goes to a file or pipe.
+    Later edits are listed as changed since this export, if it has all rules that were edited before
+    and goes to a file or pipe.
     """
     user = viewing.viewer
     with place.open("rules") as bench:
@@ -145,7 +145,7 @@ def import_(
 ) -> int:
     """Save the rules of a file as one step.
 
-    Lines that cannot be used are listed and left out; drafts with remarks are held back. Exits
+    Unusable lines are listed and left out; drafts with remarks are held back. Exits
     with 1 if there are any, or if nothing was saved because labelled queries would lose recall.
     """
     user = filtering.viewer
@@ -243,7 +243,7 @@ def undo(
 def redo(
     place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None
 ) -> int:
-    """Redo the change that was undone last, the last of one chunk, or any that was undone.
+    """Redo the last undone change, the last one of a chunk, or any.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """

@@ -38,13 +38,13 @@ def check(
     kinds: Annotated[
         options.Texts,
         "--kind",
-        "List, and with --apply fix, only findings of this kind; family proposes rules for similar "
-        "chunks that have none. Repeatable. Default: all but family, and with --apply the fixes "
-        "that are certain.",
+        "List, or with --apply fix, only findings of this kind; family proposes rules for similar "
+        "chunks that have none. Repeatable. Default: all but family; with --apply, the certain "
+        "fixes.",
     ] = None,
     apply: Annotated[bool, "Save the fixes in one step; see --dry-run and --yes."] = False,
     rules_file: Annotated[options.File, "--rules", "Check the rules of an exported file."] = None,
-    strict: Annotated[bool, "Exit with 1 if warnings remain, too."] = False,
+    strict: Annotated[bool, "Also exit with 1 if warnings remain."] = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
     if not apply:
@@ -152,7 +152,7 @@ def run_expectations(
         for line in refused:
             raise InputError(
                 f"{rules_file}, line {line.line}: {line.error.rstrip('.')}.",
-                remedy="`ragfilter rules check --rules FILE` names every such line.",
+                remedy="`ragfilter rules check --rules FILE` lists every such line.",
             )
         named = {i for expectation in expectations for i in (*expectation.stay, *expectation.go)}
         missing = sorted(named.difference(in_file))
@@ -237,7 +237,7 @@ def matrix(
 ) -> None:
     """Show the effect of every rule over many questions, most harmful rule first.
 
-    Questions without labels count if none of them has any.
+    Questions without labels count only if no question has labels.
     """
     if measuring.queries is None:
         raise InputError("--queries is missing.", remedy="Pass queries, such as --queries asked.")

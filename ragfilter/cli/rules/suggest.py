@@ -47,7 +47,7 @@ def suggest(
     viewing: Filtering,
     queries: QueryOptions,
     llm: Annotated[bool, "Ask the configured LLM."] = False,
-    families: Annotated[bool, "Tell chunks of families apart. Needs no LLM."] = False,
+    families: Annotated[bool, "Tell similar chunks apart, without an LLM."] = False,
     where: Where = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
@@ -61,7 +61,7 @@ def suggest(
     if families:
         options.refuse("beside --families", llm=llm)
         if out is not None and kind(out):
-            raise InputError(f"{out} exists.", remedy="Name another file with --out.")
+            raise InputError(f"{out} already exists.", remedy="Name another file with --out.")
     elif not llm:
         raise SettingsError(
             "Drafting needs an LLM.",
