@@ -230,7 +230,7 @@ def mark(
     chunks: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the chunks.")],
     place: Place,
     grade: Annotated[
-        int, typer.Option("--grade", "-g", min=0, max=2, help="2 relevant, 1 partly, 0 not.")
+        int, "--grade", "-g", "2 relevant, 1 partly, 0 not.", {"min": 0, "max": 2}
     ] = 2,
 ) -> None:
     """Label chunks as relevant to a question, all or none. Replaces your earlier labels."""

@@ -104,7 +104,7 @@ def serve(
     timeout: Annotated[float, "Maximum seconds for an answer.", {"min": 1, "max": 600}] = 30.0,
     traces: Annotated[
         Literal["off", "ids", "texts"],
-        typer.Option(help="Send OpenTelemetry spans of questions, without or with texts."),
+        "Send OpenTelemetry spans of questions, without or with texts.",
     ] = "off",
 ) -> None:
     """Serve searches and the filter over HTTP until Ctrl+C. /docs describes the addresses.
@@ -171,10 +171,9 @@ def token(
 
     made = new_token()
     entry = {"name": name, "sha256": hashed(made), "level": level, "departments": department or []}
-    if collection:
-        entry["collections"] = collection
-    if metrics:
-        entry["metrics"] = True
+    entry |= ({"collections": collection} if collection else {}) | (
+        {"metrics": True} if metrics else {}
+    )
     output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)
     output.tell(f"the token of {name}, shown only now: {made}")
 

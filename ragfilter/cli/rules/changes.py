@@ -17,7 +17,7 @@ from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
 from ragfilter.rules import edits, rule_files
 from ragfilter.rules.bulk import RuleChange
-from ragfilter.rules.journal import Edit, Journal, Step, Turn
+from ragfilter.rules.journal import Edit, Step, Turn
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule_files import ImportPlan
 from ragfilter.text.normalise import in_one_line
@@ -30,9 +30,9 @@ HELD = (
 )
 EditId = Annotated[
     int | None,
-    typer.Option(
-        "--edit", min=1, max=MAX_NUMBER, help="An edit, with everything changed in its step."
-    ),
+    "--edit",
+    "An edit, with everything changed in its step.",
+    {"min": 1, "max": MAX_NUMBER},
 ]
 MAX_LISTED = 5
 
@@ -203,7 +203,12 @@ def history(
         bench.collection(place.collection)
         journal = bench.journal
         if edit is not None:
-            edits = _together(journal, place.collection, edit)
+            edits = journal.step(edit)
+            if not edits or edits[0].collection != place.collection:
+                raise InputError(
+                    f"{place.collection} has no edit {edit}.",
+                    remedy="`ragfilter rules history` lists them.",
+                )
             before, after = ({e.chunk_id: getattr(e, side) for e in edits}
                              for side in ("before", "after"))  # fmt: skip
             show(edits, change_text(before, after))
@@ -272,25 +277,12 @@ def _turn(
     return 0 if saved.wanted else FOUND
 
 
-def _together(journal: Journal, collection: str, edit_id: int) -> tuple[Edit, ...]:
-    """An edit of the collection, with those made together with it. Raises InputError."""
-    edits = journal.step(edit_id)
-    if not edits or edits[0].collection != collection:
-        raise InputError(
-            f"{collection} has no edit {edit_id}.", remedy="`ragfilter rules history` lists them."
-        )
-    return edits
-
-
 def _row(step: Step) -> tuple[object, ...]:
     edit = step.edit
     alone = step.size == 1
     return (
-        edit.id,
-        edit.at.isoformat(sep=" ", timespec="seconds"),
-        edit.who,
-        edit.kind,
+        edit.id, edit.at.isoformat(sep=" ", timespec="seconds"), edit.who, edit.kind,
         edit.state if step.done in (0, step.size) else f"{step.done} of {step.size} done",
         edit.chunk_id if alone else counted(step.size, "chunk"),
         f"{brief(edit.before)} -> {brief(edit.after)}" if alone else "one step",
-    )
+    )  # fmt: skip

@@ -216,17 +216,14 @@ def _propose(
 
 def _row_text(row: RuleRow) -> str:
     """A row of the matrix in short form."""
-    figures = [
-        counted(row.queries, "query"),
-        f"blocks {row.blocks}",
-        f"passes {row.passes}",
-        counted(len(row.conflicts), "conflict"),
-    ]
-    if row.delta_f1 is not None and row.delta_recall is not None:
-        figures.append(
-            f"without it F1 {signed(row.delta_f1, 4)}, recall {signed(row.delta_recall, 4)}"
-        )
-    return ", ".join(figures)
+    text = (
+        f"{counted(row.queries, 'query')}, blocks {row.blocks}, passes {row.passes}, "
+        f"{counted(len(row.conflicts), 'conflict')}"
+    )
+    if row.delta_f1 is None or row.delta_recall is None:
+        return text
+    f1, recall = signed(row.delta_f1, 4), signed(row.delta_recall, 4)
+    return f"{text}, without it F1 {f1}, recall {recall}"
 
 
 def _line(record: dict[str, Any]) -> str:
