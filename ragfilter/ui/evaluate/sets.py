@@ -66,46 +66,30 @@ def draw_questions(asked: ChosenSet) -> None:
             "question is shown as a space, and stays.",
         )  # fmt: skip
         with st.container(key="set-actions", horizontal=True, gap="small"):
-            st.button(
-                "Save",
-                key="set-save",
-                type="primary",
-                on_click=_save,
-                args=(asked, None if own else name, turn, filled),
-                disabled=not lines(text) or not title.strip(),
-                help="" if title.strip() else "Name the set first.",
-            )
-            st.button(
-                "Add asked questions",
-                key="set-from-history",
-                on_click=_add_asked,
-                args=(asked, f"set-text-{turn}"),
+            html.button(
+                "Save", "set-save", _save, asked, None if own else name, turn, filled,
+                type="primary", disabled=not lines(text) or not title.strip(),
+                about="" if title.strip() else "Name the set first.",
+            )  # fmt: skip
+            html.button(
+                "Add asked questions", "set-from-history", _add_asked, asked, f"set-text-{turn}",
                 disabled=not asked.sets[ASKED] or name == ASKED,
-                help="Adds questions asked on Inspect that are not in the list yet.",
-            )
+                about="Adds questions asked on Inspect that are not in the list yet.",
+            )  # fmt: skip
             with st.popover("Remove set", disabled=own):
-                st.button(
-                    f"Remove {literal(name)}",
-                    key="set-remove",
-                    type="primary",
-                    on_click=_remove,
-                    args=(asked,),
-                    disabled=own,
-                    help="Cannot be undone. Labels stay with their questions.",
-                )
+                html.button(
+                    f"Remove {literal(name)}", "set-remove", _remove, asked, type="primary",
+                    disabled=own, about="Cannot be undone. Labels stay with their questions.",
+                )  # fmt: skip
             if there:
                 parts = 1 + llm()
-                st.download_button(
-                    "Export",
-                    data=lambda: packed(*query_sets.exported(*of_set)[:parts]),
-                    file_name=f"{collection}-labels.zip",
-                    mime="application/zip",
-                    key="set-export",
-                    on_click="ignore",
-                    help="The questions (queries.jsonl) and their labels, as BEIR (qrels.tsv) and "
+                html.download(
+                    "Export", "set-export", lambda: packed(*query_sets.exported(*of_set)[:parts]),
+                    f"{collection}-labels.zip",
+                    "The questions (queries.jsonl) and their labels, as BEIR (qrels.tsv) and "
                     "TREC (qrels.txt) have them. If an LLM's labels count, they are in files of "
                     "their own (qrels-llm).",
-                )
+                )  # fmt: skip
     with right:
         _files(asked)
 
@@ -167,15 +151,11 @@ def _files(asked: ChosenSet) -> None:
         help="They then count only if “Count an LLM's labels” is on.",
     )
     # List the files that have arrived, so that one still uploading is not silently left out.
-    st.button(
+    html.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
-        key="set-import",
-        on_click=_import,
-        args=(asked, questions, qrels),
-        kwargs={"by_llm": by_llm},
-        disabled=questions is None,
-        help="Saves the file's questions as a set." if questions else "Drop a file first.",
-    )
+        "set-import", _import, asked, questions, qrels, by_llm, disabled=questions is None,
+        about="Saves the file's questions as a set." if questions else "Drop a file first.",
+    )  # fmt: skip
 
 
 @state.tell_errors()
@@ -214,7 +194,7 @@ def _remove(asked: ChosenSet) -> None:
 
 @state.tell_errors()
 def _import(
-    asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
+    asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, by_llm: bool
 ) -> None:
     warnings: list[str] = []
     with as_files(questions, qrels) as paths:
@@ -344,7 +324,7 @@ def _propose(asked: ChosenSet) -> None:
     backends = resources.backends(asked.collection)
     if session.bill is None or session.bill[0] != wanted:
         none = not asked.sets[asked.name]
-        if st.button("What would labels by an LLM cost?", key="propose-cost", disabled=none):
+        if html.button("What would labels by an LLM cost?", "propose-cost", disabled=none):
             of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
             with st.spinner("Looking up the chunks …"):
                 session.bill = wanted, tuple(labelling.requests(
@@ -356,10 +336,10 @@ def _propose(asked: ChosenSet) -> None:
     requests = session.bill[1]
     bill = labelling.bill(requests, backends, resources.prices)
     st.markdown(message(bill.told))
-    st.button(
-        "Propose labels", key="propose", type="primary", on_click=_ask_llm, args=(asked, requests),
+    html.button(
+        "Propose labels", "propose", _ask_llm, asked, requests, type="primary",
         disabled=not bill.chunks,
-        help="Its labels are marked as such, and count only if you say so under More.",
+        about="Its labels are marked as such, and count only if you say so under More.",
     )  # fmt: skip
 
 

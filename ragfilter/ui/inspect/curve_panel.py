@@ -136,10 +136,9 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
         help_text = f"Dropped: {' and '.join(dropped)}"
         label = f"{numbers.count(len(folded))} dropped earlier · {label}"
     if label or not _folds():
-        st.button(
-            label[:1].upper() + label[1:] or "Show the ranks around the cut", key="fold",
-            help=help_text, type="tertiary", on_click=state.put,
-            args=(ALL if label else CUT, "window"),
+        html.button(
+            label[:1].upper() + label[1:] or "Show the ranks around the cut", "fold", state.put,
+            ALL if label else CUT, "window", type="tertiary", about=help_text,
         )  # fmt: skip
 
 

@@ -47,20 +47,16 @@ def draw(view: View) -> None:
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
             with_refs = st.toggle("Show references", key="with-refs", persist_state="session")
-            st.download_button(
-                "CSV",
-                data=lambda: csv(
+            html.download(
+                "CSV", "download-csv",
+                lambda: csv(
                     _listed(view.exported, order, wanted, admitted),
                     references(result) if with_refs else None,
                 ),
-                file_name="ragfilter.csv",
-                mime="text/csv",
-                key="download-csv",
-                icon=":material/download:",
-                on_click="ignore",
-                help="Download these chunks in this order, as the user may see them. Cells that a "
+                "ragfilter.csv",
+                "Download these chunks in this order, as the user may see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
-            )
+            )  # fmt: skip
             share.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):

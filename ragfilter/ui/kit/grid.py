@@ -67,16 +67,11 @@ def draw_steps(
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)
-        st.button(
-            label,
-            key=f"{name}-{label.lower()}",
-            icon=f":material/keyboard_arrow_{arrow.lower()}:",
-            on_click=pick,
-            args=(ids[to] if there else "",),
-            disabled=not there,
-            shortcut=f"Alt+{arrow}",
-            help=f"In the order of the table (Alt+{arrow}).",
-        )
+        html.button(
+            label, f"{name}-{label.lower()}", pick, ids[to] if there else "",
+            icon=f"keyboard_arrow_{arrow.lower()}", disabled=not there, shortcut=f"Alt+{arrow}",
+            about=f"In the order of the table (Alt+{arrow}).",
+        )  # fmt: skip
 
 
 def picked(

@@ -5,6 +5,7 @@ drawer on the right that never opens by itself. Nobody has to follow them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import streamlit as st
@@ -85,11 +86,11 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
                     f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>',
                     width="content",
                 )
-            elif st.button(
+            elif html.button(
                 f"Next: {step.name}" if n == following else step.signed,
-                key="path-next" if n == following else f"path-{step.name.split(':')[0]}",
+                "path-next" if n == following else f"path-{step.name.split(':')[0]}",
                 type="tertiary",
-            ):
+            ):  # fmt: skip
                 pressed = step
     if pressed is not None:
         state.session().labelling = pressed.name.startswith("Label")
@@ -191,18 +192,14 @@ def draw_tour(view: View) -> None:
     )
     with st.container(key="tour", gap="small"):
         html.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
-        st.button(
-            "Done" if all(now.tour) else "End the tour", key="tour-end",
-            on_click=state.update, kwargs={"tour": None, "tour_chunk": ""},
-        )  # fmt: skip
+        end = partial(state.update, tour=None, tour_chunk="")
+        html.button("Done" if all(now.tour) else "End the tour", "tour-end", end)
 
 
 def draw(resources: Resources) -> None:
     """Draw the button that opens the tour and the glossary."""
     with st.container(key="guide", width="content"):
-        if st.button(
-            "Help", key="help-button", shortcut="H", icon=":material/help:", type="tertiary"
-        ):
+        if html.button("Help", "help-button", icon="help", type="tertiary", shortcut="H"):
             _drawer(resources)
 
 
@@ -210,9 +207,7 @@ def draw(resources: Resources) -> None:
 def _drawer(resources: Resources) -> None:
     st.markdown("**Three things to try**")
     st.markdown("\n".join(f"{n}. {task}" for n, task in enumerate(TASKS, 1)))
-    if st.button(
-        "Take the tour", key="tour-begin", type="primary", on_click=begin_tour, args=(resources,)
-    ):
+    if html.button("Take the tour", "tour-begin", begin_tour, resources, type="primary"):
         st.switch_page("pages/inspect.py")
     st.markdown("**Words**")
     st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items()))

@@ -4,6 +4,7 @@ Present mode."""
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 
 import streamlit as st
@@ -111,15 +112,11 @@ def draw_present_button() -> None:
     """Draw the button, with its shortcut key."""
     on = bool(state.session().present)
     with st.container(key="present-switch", width="content"):
-        st.button(
-            "Leave" if on else "Present",
-            key="present-button",
-            shortcut="P",
-            icon=":material/close:" if on else ":material/present_to_all:",
-            type="tertiary",
-            on_click=state.update,
-            kwargs={"present": not on, "scene": 0},
-        )
+        html.button(
+            "Leave" if on else "Present", "present-button",
+            partial(state.update, present=not on, scene=0),
+            icon="close" if on else "present_to_all", type="tertiary", shortcut="P",
+        )  # fmt: skip
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:

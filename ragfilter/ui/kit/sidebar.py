@@ -100,15 +100,11 @@ def draw_setting(
             tell_variable(info.path, value, own)
         if is_changed:
             variable = own.variable(info.path, before)
-            st.button(
+            html.button(
                 value_text(info, before) + (f" ({variable})" if variable else ""),
-                key=f"back-{key(info.path, view)}",
-                icon=":material/undo:",
-                type="tertiary",
-                on_click=state.change,
-                args=({info.path: before},),
-                help="Back to this value.",
-            )
+                f"back-{key(info.path, view)}", state.change, {info.path: before}, icon="undo",
+                type="tertiary", about="Back to this value.",
+            )  # fmt: skip
 
 
 def tell_variable(path: str, value: Any, own: Config) -> None:
@@ -221,11 +217,9 @@ def _steps(*, reset: bool) -> None:
     session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
-            st.button("Undo", key="undo", on_click=state.undo, shortcut="Ctrl+Z", type="tertiary")
+            html.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
         if session.future:
-            st.button(
-                "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary"
-            )
+            html.button("Redo", "redo", state.redo, type="tertiary", shortcut="Ctrl+Shift+Z")
         if reset:
             draw_reset("Reset")
 
@@ -238,9 +232,9 @@ def draw_reset(label: str) -> None:
             f"{titles.get(path) or field(path).label} {value_text(field(path), value)}"
             for path, value in changed.items()
         )
-        st.button(
-            label, key="reset", on_click=state.reset, type="tertiary",
-            help=f"Undoes what differs from the profile: {told}.",
+        html.button(
+            label, "reset", state.reset, type="tertiary",
+            about=f"Undoes what differs from the profile: {told}.",
         )  # fmt: skip
 
 
@@ -287,17 +281,11 @@ def _is_open(name: str) -> bool:
 def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes what belongs to a line. Its tooltip is `about`."""
     is_open = _is_open(name)
-    st.button(
-        label,
-        key=f"line-{name}",
-        icon=":material/expand_more:" if is_open else ":material/chevron_right:",
-        icon_position="right",
-        type="tertiary",
-        width="stretch",
-        on_click=state.keep,
-        args=(not is_open, f"open-{name}"),
-        help=about,
-    )
+    html.button(
+        label, f"line-{name}", state.keep, not is_open, f"open-{name}",
+        icon="expand_more" if is_open else "chevron_right", type="tertiary", icon_position="right",
+        width="stretch", about=about,
+    )  # fmt: skip
 
 
 def _line(
@@ -381,21 +369,14 @@ def _files(settings: Settings, files: TextFiles) -> None:
             "Saving under an existing name replaces those settings.",
         )
         st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(settings, files))
-    st.download_button(
-        "Download",
-        # Generated on click: a file made for every slider move would be removed again before long.
-        data=partial(config.to_toml, settings, state.session().profile),
-        file_name="ragfilter.toml",
-        mime="application/toml",
-        key="download-settings",
-        on_click="ignore",
-    )
+    text = partial(config.to_toml, settings, state.session().profile)
+    html.download("Download", "download-settings", text, "ragfilter.toml")
     if there := config.saved_names(files):
         name = st.selectbox("Saved settings", there, key="settings-saved")
         forget = state.tell_errors()(config.forget)
         with st.container(horizontal=True, gap="small"):
-            st.button("Load", key="load-saved", on_click=_load, args=(files, name))
-            st.button("Delete", key="delete-saved", on_click=forget, args=(files, name))
+            html.button("Load", "load-saved", _load, files, name)
+            html.button("Delete", "delete-saved", forget, files, name)
     st.file_uploader(
         "Load a settings file",
         type="toml",

@@ -47,7 +47,7 @@ def draw(view: View, story: Story) -> None:
         with html.row("doubts"):
             html.aside(notes, width="content")
             offered = fitted and not state.session().present
-            if offered and st.button("Fit to this collection", key="fit-here", type="tertiary"):
+            if offered and html.button("Fit to this collection", "fit-here", type="tertiary"):
                 state.session().recalibrate = True
                 st.switch_page("pages/tune.py")
 

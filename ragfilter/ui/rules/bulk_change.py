@@ -46,15 +46,11 @@ def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
     says what is done to them: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
-    st.button(
-        literal(f"{action} {counted(len(rules), 'rule')}"),
-        key=f"{key}-save",
-        type="primary",
-        on_click=save,
-        args=(work, rules, action),
-        disabled=not sure,
-        help="Saves them as one step, which Undo takes back.",
-    )
+    html.button(
+        literal(f"{action} {counted(len(rules), 'rule')}"), f"{key}-save", save, work, rules,
+        action, type="primary", disabled=not sure,
+        about="Saves them as one step, which Undo takes back.",
+    )  # fmt: skip
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
     jobs.unless(rule_effect.waits(work), draw_diffs)(diffs, f"{key}-changes")
     rule_effect.wait(work)
@@ -221,24 +217,18 @@ def _export(work: Desk) -> None:
         "check` and `rules test` check them."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
-        for name, kind, make in (
-            ("JSONL", "application/x-ndjson", lambda: "".join(rule_files.lines(chunks))),
-            ("CSV", "text/csv", lambda: rule_files.csv_text(chunks)),
+        for name, make in (
+            ("JSONL", lambda: "".join(rule_files.lines(chunks))),
+            ("CSV", lambda: rule_files.csv_text(chunks)),
         ):
-            st.download_button(
-                name,
-                data=partial(_exported, make, work, last_edit),
-                file_name=f"{work.collection}-rules.{name.lower()}",
-                mime=kind,
-                key=f"files-{name.lower()}",
-                icon=":material/download:",
-                disabled=not chunks,
-                # A run that the click started could remove the file before the browser has it.
-                on_click="ignore",
-                help="The table marks rules edited after this export as changed."
+            html.download(
+                name, f"files-{name.lower()}", partial(_exported, make, work, last_edit),
+                f"{work.collection}-rules.{name.lower()}",
+                "The table marks rules edited after this export as changed."
                 if work.user.unrestricted
                 else "Contains only what you may see. Changed rules stay marked in the table.",
-            )
+                disabled=not chunks,
+            )  # fmt: skip
 
 
 def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:

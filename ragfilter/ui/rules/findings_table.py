@@ -69,12 +69,11 @@ def _families(work: Desk) -> Suggested | None:
     """The families of chunks, looked for in the background once they are asked for."""
     rules = state.session().rules
     if rules.families != work.collection:
-        st.button(
-            "Find families",
-            key="findings-families",
-            on_click=lambda: setattr(rules, "families", work.collection),
-            help="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
-        )
+        html.button(
+            "Find families", "findings-families",
+            lambda: setattr(rules, "families", work.collection),
+            about="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
+        )  # fmt: skip
         return None
     rule_effect.wait(work)
     known, resources = rule_effect.gathered(work), work.resources
@@ -191,20 +190,14 @@ def _one(work: Desk, finding: Finding | None) -> None:
     if finding.fix is not None:
         sure = rule_effect.confirm(work, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
-        st.button(
-            "Apply this one",
-            key="finding-apply",
-            on_click=bulk_change.save,
-            args=(work, rules, "Apply"),
+        html.button(
+            "Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply",
             disabled=not sure,
-        )
-        st.button(
-            "Edit first",
-            key="finding-edit",
-            on_click=_edit,
-            args=(work, finding),
-            help="Opens the editor with the fix, if there is one. Nothing is saved.",
-        )
+        )  # fmt: skip
+        html.button(
+            "Edit first", "finding-edit", _edit, work, finding,
+            about="Opens the editor with the fix, if there is one. Nothing is saved.",
+        )  # fmt: skip
     if finding.fix is not None:
         bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 

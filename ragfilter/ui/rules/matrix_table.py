@@ -156,12 +156,8 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         html.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    st.button(
-        "Edit",
-        key="matrix-edit",
-        on_click=desk.edit,
-        args=(row.chunk_ids[0],),
-        help="Opens the chunk under Chunks.",
+    html.button(
+        "Edit", "matrix-edit", desk.edit, row.chunk_ids[0], about="Opens the chunk under Chunks."
     )
     try:
         rule = parse(row.rule)

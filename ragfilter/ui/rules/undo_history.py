@@ -37,18 +37,13 @@ def draw_turns(work: Desk) -> None:
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
         possible = turn in steps
-        st.button(
-            turn.capitalize(),
-            key=f"rules-{turn}",
-            icon=f":material/{turn}:",
-            on_click=_go,
-            args=(work, steps.get(turn, 0), turn),
-            disabled=not possible,
-            shortcut=keys,
-            help=f"{turn.capitalize()} the last change of rules ({keys})."
+        html.button(
+            turn.capitalize(), f"rules-{turn}", _go, work, steps.get(turn, 0), turn, icon=turn,
+            disabled=not possible, shortcut=keys,
+            about=f"{turn.capitalize()} the last change of rules ({keys})."
             if possible
             else f"No change of rules to {turn}.",
-        )
+        )  # fmt: skip
 
 
 def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
@@ -164,15 +159,10 @@ def _turn(work: Desk, edit_id: int, turn: Turn) -> None:
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(work, rules, f"history-{turn}-sure")
-    st.button(
-        f"{turn.capitalize()} this change",
-        key=f"history-{turn}",
-        icon=f":material/{turn}:",
-        on_click=_go,
-        args=(work, edit_id, turn),
-        disabled=not sure,
-        help="As one step.",
-    )
+    html.button(
+        f"{turn.capitalize()} this change", f"history-{turn}", _go, work, edit_id, turn, icon=turn,
+        disabled=not sure, about="As one step.",
+    )  # fmt: skip
 
 
 def _go(work: Desk, edit_id: int, turn: Turn) -> None:

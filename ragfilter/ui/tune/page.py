@@ -49,7 +49,7 @@ def draw(visit: Visit) -> None:
         wish = ask(visit, labels)
     measuring.explain(query_set)
     if labels is None:
-        if st.button("Label questions", key="tune-label", icon=":material/edit_note:"):
+        if html.button("Label questions", "tune-label", icon="edit_note"):
             state.session().labelling = True
             st.switch_page("pages/evaluate.py")
         return
@@ -129,21 +129,18 @@ def ask(visit: Visit, labels: Labels | None) -> Wish:
         help="Also tries settings that rerank, which takes most of the time.",
     )  # fmt: skip
     wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
-    pressed = st.button(
-        "Suggest settings",
-        key="suggest",
-        type="primary",
-        icon=":material/auto_awesome:",
+    pressed = html.button(
+        "Suggest settings", "suggest", icon="auto_awesome", type="primary",
         disabled=labels is None or visit.settings.judge.enabled,
-        help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
+        about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply it.",
-    )
+    )  # fmt: skip
     again, state.session().recalibrate = state.session().recalibrate, False
     if any(visit.settings.get(path) for path in RECORDS):
-        again |= st.button(
-            "Recalibrate", key="recalibrate", icon=":material/sync:",
+        again |= html.button(
+            "Recalibrate", "recalibrate", icon="sync",
             disabled=labels is None or visit.settings.judge.enabled,
-            help="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
+            about="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
             "with your settings as they are, even if they no longer apply.",
         )  # fmt: skip
     if (pressed or again) and labels is not None:
@@ -203,11 +200,11 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                     help="The largest loss that counts as no worse. Others are not applied.",
                 )  # fmt: skip
             changed = after.changed_from(visit.settings)
-            st.button(
-                "Apply", key="apply-tuning", type="primary", icon=":material/check:",
-                on_click=state.tune, args=(after.changed_from(visit.settings), query_set),
+            html.button(
+                "Apply", "apply-tuning", state.tune, after.changed_from(visit.settings), query_set,
+                icon="check", type="primary",
                 disabled=not changed or (margin is not None and not chosen.loses_at_most(margin)),
-                help="Applies the tuned settings. Undo brings the others back.",
+                about="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
         with head.container(gap="small"):
             html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')

@@ -242,7 +242,7 @@ def explore(visit: Visit, labels: Labels) -> None:
     """Draw the map of one or two settings."""
     with html.row("map-bar", "bottom"):
         x, y, measure = _axes(visit.settings)
-        pressed = st.button("Map", key="map", icon=":material/grid_on:")
+        pressed = html.button("Map", "map", icon="grid_on")
     mapped = replayed(visit, labels, (x, y), pressed=pressed)
     if mapped is not None:
         warn(visit.settings, labels)
@@ -328,13 +328,8 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with html.row("map-actions"):
-        st.button(
-            "Use the highest",
-            key="map-best",
-            icon=":material/check:",
-            on_click=_set,
-            args=(replayed, best),
-            disabled=here == best,
+        html.button(
+            "Use the highest", "map-best", _set, replayed, best, icon="check", disabled=here == best
         )
         html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "

@@ -94,14 +94,11 @@ def draw_button(
             f"Asks {literal(model_label(chat.name))}, once or twice, for at most "
             f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
         )
-    st.button(
-        "Draft a rule",
-        key="rule-draft",
-        on_click=_start_one,
-        args=(chunk.id, collection, chunk.rule),
+    html.button(
+        "Draft a rule", "rule-draft", _start_one, chunk.id, collection, chunk.rule,
         disabled=chat is None or hidden or typed or busy or is_running(collection, resources),
-        help=about,
-    )
+        about=about,
+    )  # fmt: skip
 
 
 def draw_note(
@@ -212,13 +209,11 @@ def _begin(work: Desk) -> None:
         html.empty("Nothing to draft.", "The filter shows no chunk that lacks a draft.")
         return
     st.markdown(message(_cost(work, chosen)))
-    st.button(
-        f"Draft {counted(len(chosen), 'rule')}",
-        key="drafts-begin",
-        on_click=state.tell_errors()(_start),
-        args=(work.collection, [chunk.id for chunk in chosen]),
-        help="For the filtered chunks that have no draft yet. Nothing is saved.",
-    )
+    html.button(
+        f"Draft {counted(len(chosen), 'rule')}", "drafts-begin", state.tell_errors()(_start),
+        work.collection, [chunk.id for chunk in chosen],
+        about="For the filtered chunks that have no draft yet. Nothing is saved.",
+    )  # fmt: skip
 
 
 def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
@@ -247,14 +242,10 @@ def _progress(job: Run, collection: str) -> None:
     left = time_left(job.seconds / done * (count - done) if done else None)
     words = (f"{done:,} of {count:,} drafted", used, left or f"{job.seconds:.0f} s")
     st.progress(min(1.0, done / max(1, count)), text=" · ".join(filter(None, words)))
-    st.button(
-        "Stop",
-        key="drafts-stop",
-        icon=":material/stop:",
-        on_click=state.then_page(_stop),
-        args=(collection,),
-        help="Drafts so far are kept, and the next run skips them.",
-    )
+    html.button(
+        "Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop",
+        about="Drafts so far are kept, and the next run skips them.",
+    )  # fmt: skip
 
 
 def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
@@ -278,14 +269,12 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
         st.warning(
             "\n".join(listed), title="No draft was made for the following. Draft again to retry."
         )
-    st.button(
-        "Forget these drafts",
-        key="drafts-forget",
-        on_click=state.tell_errors()(work.resources.bench.drafts.forget),
-        args=(work.collection, [draft.chunk_id for draft in drafted]),
-        disabled=busy,
-        help="Lets you draft them again. Accepted rules stay.",
-    )
+    html.button(
+        "Forget these drafts", "drafts-forget",
+        state.tell_errors()(work.resources.bench.drafts.forget), work.collection,
+        [draft.chunk_id for draft in drafted], disabled=busy,
+        about="Lets you draft them again. Accepted rules stay.",
+    )  # fmt: skip
 
 
 def last_run(collection: str, resources: Resources) -> Run | None:

@@ -209,46 +209,33 @@ def _buttons(it: Editing, *, busy: bool) -> None:
     """Draw the action buttons."""
     chunk, journal = it.chunk, it.resources.bench.journal
     with st.container(key="rule-actions", horizontal=True, gap="small"):
-        st.button(
-            "Save",
-            key="rule-save",
-            type="primary",
-            on_click=saving.act,
-            args=("save", chunk.id, it.base, it.collection, it.guard),
-            help="Saves the rule.",
-        )
+        html.button(
+            "Save", "rule-save", saving.act, "save", chunk.id, it.base, it.collection, it.guard,
+            type="primary", about="Saves the rule.",
+        )  # fmt: skip
         drafting.draw_button(chunk, it.collection, it.user, it.resources, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),
         )[: 2 * it.turns]:
             possible = can(it.collection, chunk.id) is not None
-            st.button(
-                act.capitalize(),
-                key=f"rule-{act}",
-                on_click=saving.act,
-                args=(act, chunk.id, chunk.rule, it.collection, it.guard),
-                disabled=not possible,
-                help=about if possible else f"Nothing to {act}.",
-            )
+            html.button(
+                act.capitalize(), f"rule-{act}", saving.act, act, chunk.id, chunk.rule,
+                it.collection, it.guard, disabled=not possible,
+                about=about if possible else f"Nothing to {act}.",
+            )  # fmt: skip
         # Last, so that no button moves when this one appears or disappears.
         if chunk.id in state.drafts():
-            st.button(
-                "Discard",
-                key="rule-discard",
-                on_click=saving.discard,
-                args=(chunk.id,),
-                help="Discard what was typed. It has not been saved.",
-            )
+            html.button(
+                "Discard", "rule-discard", saving.discard, chunk.id,
+                about="Discard what was typed. It has not been saved.",
+            )  # fmt: skip
         elif not chunk.rule:
-            st.button(
-                "Template",
-                key="rule-template",
-                on_click=saving.put,
-                # On the rule that the author sees, not on one that is saved meanwhile.
-                args=(template(chunk.name), chunk.id, chunk.rule),
-                help="Starts from the words of the title.",
-            )
+            # On the rule that the author sees, not on one that is saved meanwhile.
+            html.button(
+                "Template", "rule-template", saving.put, template(chunk.name), chunk.id, chunk.rule,
+                about="Starts from the words of the title.",
+            )  # fmt: skip
 
 
 def _confirmation(it: Editing) -> None:
@@ -257,12 +244,10 @@ def _confirmation(it: Editing) -> None:
     if edit is None:
         return
     html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
-    st.button(
-        f"{edit.act.capitalize()} anyway",
-        key="rule-confirm",
-        on_click=saving.act,
-        args=(edit.act, it.chunk.id, edit.expected, it.collection),
-    )
+    html.button(
+        f"{edit.act.capitalize()} anyway", "rule-confirm", saving.act, edit.act, it.chunk.id,
+        edit.expected, it.collection,
+    )  # fmt: skip
 
 
 def _findings(it: Editing, rule: str | None) -> None:
@@ -288,13 +273,11 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f"{html.text(finding.message)}</p>"
         )
         if finding.fix is not None:
-            st.button(
-                "Fix",
-                key=f"rule-mend-{number}",
-                on_click=saving.put,
-                args=(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule),
-                help="Puts the fixed rule into the editor. Nothing is saved.",
-            )
+            html.button(
+                "Fix", f"rule-mend-{number}", saving.put,
+                finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule,
+                about="Puts the fixed rule into the editor. Nothing is saved.",
+            )  # fmt: skip
 
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
@@ -302,17 +285,12 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
     html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.shown(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
-        st.button(
-            "Use the stored rule",
-            key="rule-take",
-            on_click=saving.take,
-            args=(it.chunk.id,),
-            help="Discard what was typed here.",
-        )
-        st.button(
-            "Overwrite with mine",
-            key="rule-overwrite",
-            on_click=saving.act,
-            args=("save", it.chunk.id, trouble.stored, it.collection, it.guard),
-            help="Replace the stored rule with the text in the editor.",
-        )
+        html.button(
+            "Use the stored rule", "rule-take", saving.take, it.chunk.id,
+            about="Discard what was typed here.",
+        )  # fmt: skip
+        html.button(
+            "Overwrite with mine", "rule-overwrite", saving.act, "save", it.chunk.id,
+            trouble.stored, it.collection, it.guard,
+            about="Replace the stored rule with the text in the editor.",
+        )  # fmt: skip

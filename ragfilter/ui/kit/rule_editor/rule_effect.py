@@ -78,7 +78,7 @@ def available(work: Desk) -> bool:
     job = _job(work)
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
-        st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
+        html.button("Gather again", "rules-gather", _again, about="Tries again.")
     elif job is not None and work.settings.judge.enabled:
         html.aside("Measured without the judge, which would ask the LLM about every question.")
     return job is not None and not job.failure
