@@ -84,14 +84,12 @@ def draw(visit: Visit) -> None:
         help="Any number of files, or a whole folder with its contents.",
     ) == "Folder"  # fmt: skip
     uploads = st.file_uploader(
-        "Files to index",
-        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
+        "Files to index", type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         accept_multiple_files="directory" if folder else True,
-        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}",
-        max_upload_size=limit,
+        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}", max_upload_size=limit,
         help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
         "are OpenAPI descriptions.",
-    )
+    )  # fmt: skip
     draft = _draft(uploads, resources)
     if draft is None:
         html.aside("Drop files to see how they are split before they are indexed.")

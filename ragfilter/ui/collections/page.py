@@ -217,10 +217,9 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     # The keys name the collection, so that a popover does not stay open for the next one.
     with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
         new = st.text_input(
-            "New name",
-            key=f"rename-{info.name}",
+            "New name", key=f"rename-{info.name}",
             help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
-        ).strip()
+        ).strip()  # fmt: skip
         html.button(
             "Rename", "rename", _do, partial(manage.rename, workspace, info.name, new), info.name,
             new, disabled=not new or new == info.name,
@@ -301,11 +300,9 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
     )
     writable = st.toggle(
-        "Allow changes",
-        opening.writable,
-        key=f"{key}-writable-{name}",
+        "Allow changes", opening.writable, key=f"{key}-writable-{name}",
         help="Lets rules be written into the collection.",
-    )
+    )  # fmt: skip
     if html.button("Open", f"{key}-open", type="primary"):
         bench = resources.bench
         wanted = Opening(opening.folder, model, writable, columns, metric)

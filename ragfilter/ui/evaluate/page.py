@@ -76,8 +76,7 @@ def _sets(asked: ChosenSet) -> None:
         part = html.choice(
             "Part", PARTS,
             "Questions: edit the set. Labels: see who made them, where people disagree, and "
-            "what an LLM proposes.",
-            key="sets-part", default=QUESTIONS,
+            "what an LLM proposes.", key="sets-part", default=QUESTIONS,
         )  # fmt: skip
     for note in _notes(asked):
         html.aside(note)
@@ -154,11 +153,10 @@ def _more(asked: ChosenSet) -> None:
     )  # fmt: skip
     on, keep = asked.book.records_history(asked.collection), asked.book.record_history
     st.toggle(
-        "Keep asked questions",
-        on,
+        "Keep asked questions", on,
         help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
         **widget.of("history-box", on, state.tell_errors()(lambda on: keep(asked.collection, on))),
-    )
+    )  # fmt: skip
 
 
 def _chosen_id(saved: Mapping[int, Run]) -> int:

@@ -133,23 +133,18 @@ def _files(asked: ChosenSet) -> None:
     """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
-        "From a file",
-        type=["jsonl", "csv", "txt"],
-        key=f"set-file-{emptied}",
+        "From a file", type=["jsonl", "csv", "txt"], key=f"set-file-{emptied}",
         help="A BEIR queries.jsonl file, a CSV file with a column named text, query or question, "
         "or one question per line. The set is named after the file.",
-    )
+    )  # fmt: skip
     qrels = st.file_uploader(
-        "With its labels",
-        type=["tsv", "txt", "qrels", "trec"],
-        key=f"set-qrels-{emptied}",
+        "With its labels", type=["tsv", "txt", "qrels", "trec"], key=f"set-qrels-{emptied}",
         help="BEIR or TREC qrels. Credited to a labeller named after the file.",
-    )
+    )  # fmt: skip
     by_llm = qrels is not None and st.checkbox(
-        "The labels are an LLM's",
-        key=f"set-by-llm-{emptied}",
+        "The labels are an LLM's", key=f"set-by-llm-{emptied}",
         help="They then count only if “Count an LLM's labels” is on.",
-    )
+    )  # fmt: skip
     # List the files that have arrived, so that one still uploading is not silently left out.
     html.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",

@@ -137,13 +137,9 @@ def _part(view: View, chunk_id: str) -> str:
     shown = state.session().part
     with html.row("part-bar"):
         st.segmented_control(
-            "Part",
-            PARTS,
-            default=shown,
-            required=True,
-            label_visibility="collapsed",
+            "Part", PARTS, default=shown, required=True, label_visibility="collapsed",
             **widget.of("chunk-part", shown, state.put, "part"),
-        )
+        )  # fmt: skip
         html.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "

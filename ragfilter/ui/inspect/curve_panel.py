@@ -60,22 +60,15 @@ def draw(view: View) -> None:
     ranges = _axis_ranges(view, points, line)
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
-            points,
-            line,
-            ranges,
+            points, line, ranges,
             tuned=(result, detail) if session.tuning and detail is not None else None,
-            second=(name, others[name]) if name in others else None,
-            chosen=session.chunk,
+            second=(name, others[name]) if name in others else None, chosen=session.chunk,
             dark=theme.is_dark(),
-        )
+        )  # fmt: skip
         theme.draw_plot(
-            plot,
-            key="curve",
-            fixed=True,
-            on_select=_selected,
-            selection_mode="points",
+            plot, key="curve", fixed=True, on_select=_selected, selection_mode="points",
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
-        )
+        )  # fmt: skip
         short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = {
             row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"

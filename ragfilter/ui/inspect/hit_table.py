@@ -61,13 +61,9 @@ def draw(view: View) -> None:
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
         grid.draw(
-            _frame(view, shown, refs),
-            [row.id for row in shown],
-            name=NAME,
-            height=HEIGHT,
-            row_height=32,
-            columns=_columns(view, shown),
-        )
+            _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=HEIGHT,
+            row_height=32, columns=_columns(view, shown),
+        )  # fmt: skip
         grid.follow_keys()
 
 
@@ -121,10 +117,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "reason": (330, "What was compared. The tab Chunk shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
-        "confidence": (
-            78,
-            "By the thresholds of Confidence in the settings.",
-        ),
+        "confidence": (78, "By the thresholds of Confidence in the settings."),
         "type": (68, None),
     }
     figures = {
@@ -144,33 +137,23 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
             width=94, options=list(chips), color=list(chips.values())
         ),
         "title": column.ButtonColumn(
-            width=TITLE_PX,
-            help="Click to open the chunk.",
-            type="tertiary",
-            alignment="left",
-            key="rows-open",
-            on_click=grid.open_clicked,
+            width=TITLE_PX, help="Click to open the chunk.", type="tertiary", alignment="left",
+            key="rows-open", on_click=grid.open_clicked,
             args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
         "label": column.NumberColumn(
-            width=52,
-            format=f"{theme.LABELLED} %d",
-            help="2: relevant, 1: partly, 0: not relevant.",
+            width=52, format=f"{theme.LABELLED} %d", help="2: relevant, 1: partly, 0: not relevant."
         ),
         "rule": column.MultiselectColumn(
-            width=92,
-            options=list(marks),
-            color=list(marks.values()),
+            width=92, options=list(marks), color=list(marks.values()),
             help="draft: not saved. changed: edited since the last export.",
         ),
         "distance": column.ProgressColumn(
-            format="%.3f",
-            min_value=0.0,
-            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0,
-            width=90,
+            format="%.3f", min_value=0.0,
+            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0, width=90,
             help="Distance to the question in the collection's space. Lower is closer.",
         ),
-    }
+    }  # fmt: skip
 
 
 def _admitted(view: View) -> set[str]:

@@ -243,13 +243,9 @@ def _verdicts(result: PoolResult) -> None:
     }  # fmt: skip
     with st.container(key="verdicts"):
         grid.draw(
-            pd.DataFrame(table),
-            [row.id for row in rows],
-            name="verdicts",
-            height=ROW * min(len(rows), MAX_ROWS) + 38,
-            row_height=ROW,
-            columns=config,
-        )
+            pd.DataFrame(table), [row.id for row in rows], name="verdicts",
+            height=ROW * min(len(rows), MAX_ROWS) + 38, row_height=ROW, columns=config,
+        )  # fmt: skip
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:

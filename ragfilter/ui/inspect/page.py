@@ -223,13 +223,9 @@ def _draw_panel(view: View) -> DeltaGenerator:
     with panel:
         with html.row("panel-bar"):
             st.segmented_control(
-                "Panel",
-                PANELS,
-                default=name,
-                required=True,
-                label_visibility="collapsed",
+                "Panel", PANELS, default=name, required=True, label_visibility="collapsed",
                 **widget.of("panel-box", name, state.put, "panel"),
-            )
+            )  # fmt: skip
         html.unseen_heading(name)
         if not view.result.kept:
             problems.nothing_kept(view.result)
@@ -259,8 +255,7 @@ def _prompt(result: PoolResult) -> None:
     both = {side.label: side for side in answers.answer_sides(result)}
     with html.row("prompt-bar"):
         chosen = html.choice(
-            "Context", both,
-            "The prompt with the kept chunks, or with those of a plain search.",
+            "Context", both, "The prompt with the kept chunks, or with those of a plain search.",
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]

@@ -128,13 +128,9 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
     arrives: when the user stops, the next run may begin before this one has ended."""
     chat, call, stop = resources.bench.chat, object(), threading.Event()
     stream = AnswerStream(
-        query,
-        side.context,
-        None if chat is None else Stoppable(chat, stop),
-        resources.embedder(),
-        timeout_s=resources.deployment.answer_timeout_s,
-        prices=resources.prices,
-    )
+        query, side.context, None if chat is None else Stoppable(chat, stop), resources.embedder(),
+        timeout_s=resources.deployment.answer_timeout_s, prices=resources.prices,
+    )  # fmt: skip
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:

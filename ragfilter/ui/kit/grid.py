@@ -47,16 +47,10 @@ def draw(
     if now != wanted:
         st.session_state[key] = {"selection": wanted}
     st.dataframe(
-        table,
-        key=key,
-        hide_index=True,
-        height=height,
-        row_height=row_height,
+        table, key=key, hide_index=True, height=height, row_height=row_height,
         on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk),
-        selection_mode=("single-row", "single-cell"),
-        column_config=columns,
-        placeholder="–",
-    )
+        selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
+    )  # fmt: skip
 
 
 def draw_steps(
@@ -82,16 +76,10 @@ def picked(
     that was clicked. `box` is another key where a page has two such tables."""
     with st.container(key=box):
         event = st.dataframe(
-            table,
-            key=key_of(name, ids),
-            hide_index=True,
-            height=min(height, 32 * (len(table) + 1) + 7),
-            row_height=32,
-            on_select="rerun",
-            selection_mode=("single-row", "single-cell"),
-            column_config=columns,
-            placeholder="–",
-        )
+            table, key=key_of(name, ids), hide_index=True,
+            height=min(height, 32 * (len(table) + 1) + 7), row_height=32, on_select="rerun",
+            selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
+        )  # fmt: skip
     return clicked(event, len(table))
 
 

@@ -60,12 +60,9 @@ def draw(visit: Visit) -> None:
         if offered:
             questions = {literal(label): question for label, question in offered.items()}
             st.menu_button(
-                "Examples",
-                list(questions),
-                key="examples",
-                type="tertiary",
+                "Examples", list(questions), key="examples", type="tertiary",
                 on_click=lambda: state.ask(questions[st.session_state["examples"]]),
-            )
+            )  # fmt: skip
 
 
 def _follow(visit: Visit) -> None:
@@ -83,14 +80,11 @@ def _box(*, ready: bool) -> None:
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
-                "Question",
-                state.session().query,
+                "Question", state.session().query,
                 key=widget.key_of("question", state.session().query),
-                placeholder="Ask a question and press Enter",
-                label_visibility="collapsed",
-                disabled=not ready,
-                autocomplete="off",
-            )
+                placeholder="Ask a question and press Enter", label_visibility="collapsed",
+                disabled=not ready, autocomplete="off",
+            )  # fmt: skip
             st.form_submit_button(
                 "Ask",
                 key="ask-button",

@@ -349,12 +349,10 @@ def draw_more(visit: Visit) -> None:
             draw_setting(info, settings, own)
         _files(settings, visit.resources.bench.workspace.files)
         st.text_input(
-            "Your name",
-            author(),
-            max_chars=MAX_NAME,
+            "Your name", author(), max_chars=MAX_NAME,
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), sign),
-        )
+        )  # fmt: skip
 
 
 def _files(settings: Settings, files: TextFiles) -> None:
@@ -362,12 +360,10 @@ def _files(settings: Settings, files: TextFiles) -> None:
     with its buttons, and the upload of a file, which is loaded completely or not at all."""
     with st.form("save-as", border=False):
         st.text_input(
-            "Save settings as",
-            key="settings-name",
-            placeholder="strict",
+            "Save settings as", key="settings-name", placeholder="strict",
             help="Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
             "Saving under an existing name replaces those settings.",
-        )
+        )  # fmt: skip
         st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(settings, files))
     text = partial(config.to_toml, settings, state.session().profile)
     html.download("Download", "download-settings", text, "ragfilter.toml")
@@ -378,14 +374,11 @@ def _files(settings: Settings, files: TextFiles) -> None:
             html.button("Load", "load-saved", _load, files, name)
             html.button("Delete", "delete-saved", forget, files, name)
     st.file_uploader(
-        "Load a settings file",
-        type="toml",
-        key="settings-file",
-        max_upload_size=1,
+        "Load a settings file", type="toml", key="settings-file", max_upload_size=1,
         on_change=_load_file,
         help="A downloaded file, or any that `ragfilter query --config` reads. Undo goes back to "
         "what was set before.",
-    )
+    )  # fmt: skip
 
 
 @state.tell_errors()

@@ -35,50 +35,38 @@ def draw_chip() -> None:
         if on:
             _draw_choice()
         st.toggle(
-            "Clearance",
-            on,
+            "Clearance", on,
             help="Hides what this user may not see. No profile, file or link switches it off.",
             **widget.of(
-                "set-clearance-enabled", on, lambda on: state.change({state.CLEARANCE: on})
+            "set-clearance-enabled", on, lambda on: state.change({state.CLEARANCE: on})
             ),
-        )
+        )  # fmt: skip
 
 
 def _draw_choice() -> None:
     session, user = state.session(), state.session().user
     chosen = OPERATOR if session.operator else USER
     st.segmented_control(
-        "View as",
-        (USER, OPERATOR),
-        default=chosen,
-        required=True,
-        label_visibility="collapsed",
+        "View as", (USER, OPERATOR), default=chosen, required=True, label_visibility="collapsed",
         **widget.of("view-as", chosen, lambda view: state.put(view == OPERATOR, "operator")),
-    )
+    )  # fmt: skip
     choose_user("seen-as")
     st.slider(
-        "Level",
-        0,
-        max(MAX_LEVEL, user.level),
-        user.level,
+        "Level", 0, max(MAX_LEVEL, user.level), user.level,
         help="Chunks of a higher level are hidden.",
         **widget.of(LEVEL, user.level, lambda level: _become(level=level)),
-    )
+    )  # fmt: skip
     # In the order in which they were chosen; a user's are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
-        "Departments",
-        list(dict.fromkeys((*departments(open_resources()), *names))),
-        names,
-        placeholder="none",
-        accept_new_options=True,
+        "Departments", list(dict.fromkeys((*departments(open_resources()), *names))), names,
+        placeholder="none", accept_new_options=True,
         help="Chunks of other departments are hidden. Those of this collection are offered; type "
-        "any other.",
-        **widget.of(
-            DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
+        "any other.", **widget.of(
+        DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
         ),
-    )
+    )  # fmt: skip
 
 
 def seen_as() -> str:

@@ -157,23 +157,19 @@ def _change(kind: str) -> RuleChange:
         return bulk.remove()
     if kind == SET:
         text = st.text_area(
-            "Rule",
-            key=RULE,
-            persist_state="session",
+            "Rule", key=RULE, persist_state="session",
             placeholder='{"contain_one_of": [["term", "other spelling"]]}',
             help="Replaces the rule of every chunk.",
-        )
+        )  # fmt: skip
         if not text or not text.strip():
             raise InputError("There is no rule.", remedy="Write one.")
         return bulk.set_rule(text)
     if kind == GROUP:
         return bulk.add_group(_terms("Terms of the new group"))
     term = st.text_input(
-        "Existing term",
-        key=TERM,
-        persist_state="session",
+        "Existing term", key=TERM, persist_state="session",
         help="Changes every group that contains this term.",
-    )
+    )  # fmt: skip
     if kind == SPELLINGS:
         return bulk.add_spellings(term or "", _terms("Spellings to add"))
     new = st.text_input(
@@ -184,14 +180,10 @@ def _change(kind: str) -> RuleChange:
 
 def _terms(label: str) -> list[str]:
     return st.multiselect(
-        label,
-        st.session_state.get(TERMS, []),
-        key=TERMS,
-        persist_state="session",
-        accept_new_options=True,
-        placeholder="Type a term and press Enter",
+        label, st.session_state.get(TERMS, []), key=TERMS, persist_state="session",
+        accept_new_options=True, placeholder="Type a term and press Enter",
         help="The question must contain one of them.",
-    )
+    )  # fmt: skip
 
 
 FILE, DOUBTS = "files-file", "files-doubts"

@@ -45,15 +45,11 @@ def draw(work: Desk) -> None:
         return
     counts = Counter(kind for kind, _ in findings)
     kinds = st.multiselect(
-        "Kinds",
-        list(counts),
-        key=KINDS,
-        persist_state="session",
-        format_func=lambda kind: f"{kind} · {counts[kind]}",
-        placeholder="all",
+        "Kinds", list(counts), key=KINDS, persist_state="session",
+        format_func=lambda kind: f"{kind} · {counts[kind]}", placeholder="all",
         help="Problems of rules, drafts, and families: chunks whose titles or texts differ in what "
         "# stands for.",
-    )
+    )  # fmt: skip
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
     with left:
@@ -124,23 +120,21 @@ def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:
 def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
     return grid.picked(
         pd.DataFrame(
-            {
-                "kind": [kind for kind, _ in listed],
-                "chunk": work.titles(finding.chunk_ids[0] for _, finding in listed),
-                "finding": [_said(finding) for _, finding in listed],
-                "fix": [
-                    "by hand" if each.fix is None else "certain" if each.sure else "check first"
-                    for _, each in listed
-                ],
-                "severity": [finding.severity for _, finding in listed],
-                "id": [finding.chunk_ids[0] for _, finding in listed],
-            }
-        ),
-        [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
-        name="findings",
-        height=320,
+        {
+        "kind": [kind for kind, _ in listed],
+        "chunk": work.titles(finding.chunk_ids[0] for _, finding in listed),
+        "finding": [_said(finding) for _, finding in listed],
+        "fix": [
+        "by hand" if each.fix is None else "certain" if each.sure else "check first"
+        for _, each in listed
+        ],
+        "severity": [finding.severity for _, finding in listed],
+        "id": [finding.chunk_ids[0] for _, finding in listed],
+        }
+        ), [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
+        name="findings", height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
-    )
+    )  # fmt: skip
 
 
 def _said(finding: Finding) -> str:
@@ -151,10 +145,9 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
     """Draw what applying these findings would change, and the button that does it."""
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     include = doubtful > 0 and st.checkbox(
-        f"Include the doubtful ones ({doubtful:,})",
-        key=DOUBTFUL,
+        f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL,
         help="Those to check first. They may replace rules that are meant as they are.",
-    )
+    )  # fmt: skip
     plan = _plan(work, findings, include)
     if plan.after or include or not doubtful:
         bulk_change.preview(work, "Apply", plan, "findings")

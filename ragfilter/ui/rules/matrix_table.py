@@ -171,23 +171,17 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
     places = [part.place for part in parts]
     names, terms = map(place_name, places), [rule.written(place) for place in places]
     st.dataframe(
-        _frame("part", [*names], parts, terms),
-        key="matrix-parts",
-        hide_index=True,
-        placeholder="–",
-        column_config=_columns("part"),
-    )
+        _frame("part", [*names], parts, terms), key="matrix-parts", hide_index=True,
+        placeholder="–", column_config=_columns("part"),
+    )  # fmt: skip
     if row.conflicts:
         html.aside("Questions whose relevant chunk the rule blocks")
         st.dataframe(
             {
-                "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
-                "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
-            },
-            key="matrix-conflicts",
-            hide_index=True,
-            height="content",
-        )
+            "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
+            "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
+            }, key="matrix-conflicts", hide_index=True, height="content",
+        )  # fmt: skip
 
 
 def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:

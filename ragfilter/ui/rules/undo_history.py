@@ -90,28 +90,24 @@ def _table(work: Desk, listed: Sequence[Step]) -> None:
     titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
     row = grid.picked(
         pd.DataFrame(
-            {
-                "edit": [step.edit.id for step in listed],
-                "when": [step.edit.at for step in listed],
-                "who": [step.edit.who for step in listed],
-                "what": [_what(step) for step in listed],
-                "chunk": [
-                    title if step.size == 1 else counted(step.size, "rule")
-                    for step, title in zip(listed, titles, strict=True)
-                ],
-            }
-        ),
-        (str(step.edit.id) for step in listed),
-        name="history",
-        height=560,
-        columns={
-            "edit": column.NumberColumn(width=50),
-            "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),
-            "who": column.TextColumn(width=80),
-            "what": column.TextColumn(width=120),
-            "chunk": column.TextColumn(width=260),
+        {
+        "edit": [step.edit.id for step in listed],
+        "when": [step.edit.at for step in listed],
+        "who": [step.edit.who for step in listed],
+        "what": [_what(step) for step in listed],
+        "chunk": [
+        title if step.size == 1 else counted(step.size, "rule")
+        for step, title in zip(listed, titles, strict=True)
+        ],
+        }
+        ), (str(step.edit.id) for step in listed), name="history", height=560, columns={
+        "edit": column.NumberColumn(width=50),
+        "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),
+        "who": column.TextColumn(width=80),
+        "what": column.TextColumn(width=120),
+        "chunk": column.TextColumn(width=260),
         },
-    )
+    )  # fmt: skip
     if row is not None:
         state.session().rules.step = listed[row].edit.id
 

@@ -41,13 +41,10 @@ def select(
     gets what the user chose, and `args`; `given` goes to Streamlit."""
     options = list(labels)
     st.selectbox(
-        label,
-        options,
-        options.index(value) if value is not None and value in labels else None,
+        label, options, options.index(value) if value is not None and value in labels else None,
         format_func=lambda each: labels.get(each, str(each)),
-        **of(name, value, on_change, *args, labels=labels),
-        **given,
-    )
+        **of(name, value, on_change, *args, labels=labels), **given,
+    )  # fmt: skip
 
 
 def key_of(name: str, value: Any, labels: object = None) -> str:

@@ -233,13 +233,12 @@ def _losses(lost: list[HitChange], labels: Labels) -> None:
     with st.expander(label, key="tuned-losses"):
         st.dataframe(
             {
-                "question": [labels.queries[each.id] for each in lost],
-                "relevant lost": [each.lost for each in lost],
-                "kept before": [each.before for each in lost],
-                "kept after": [each.after for each in lost],
-            },
-            hide_index=True,
-        )
+            "question": [labels.queries[each.id] for each in lost],
+            "relevant lost": [each.lost for each in lost],
+            "kept before": [each.before for each in lost],
+            "kept after": [each.after for each in lost],
+            }, hide_index=True,
+        )  # fmt: skip
 
 
 def _more(tuning: Tuning) -> None:

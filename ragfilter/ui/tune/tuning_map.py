@@ -399,13 +399,10 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
         "kept now": [each.after for each in changed],
     }
     row = grid.picked(
-        pd.DataFrame(table),
-        (each.id for each in changed),
-        name="changed",
-        columns={
-            "question": st.column_config.TextColumn(width=420),
-            "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
+        pd.DataFrame(table), (each.id for each in changed), name="changed", columns={
+        "question": st.column_config.TextColumn(width=420),
+        "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
         },
-    )
+    )  # fmt: skip
     if row is not None:
         open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)

@@ -159,13 +159,9 @@ def draw_filter(work: Desk, rows: Listing | None = None) -> None:
     every = listing(work) if rows is None else rows
     with html.row("rules-filter", "bottom"):
         st.text_input(
-            "Filter",
-            key=TEXT,
-            persist_state="session",
-            icon=":material/search:",
-            placeholder="Title, id, source, type or rule",
-            width="stretch",
-        )
+            "Filter", key=TEXT, persist_state="session", icon=":material/search:",
+            placeholder="Title, id, source, type or rule", width="stretch",
+        )  # fmt: skip
         _choice("State", STATES, WORDS)
         more = bool(st.session_state.get(TYPES) or st.session_state.get(SOURCES))
         with st.popover("More ●" if more else "More", help="Filter by type and source."):
@@ -180,14 +176,9 @@ def _choice(label: str, key: str, options: tuple[str, ...]) -> None:
     # Every run sends all options to the browser.
     many = len(options) > MAX_OPTIONS
     st.multiselect(
-        label,
-        () if many else options,
-        key=key,
-        persist_state="session",
-        placeholder="all",
-        disabled=many,
-        width=150,
-    )
+        label, () if many else options, key=key, persist_state="session", placeholder="all",
+        disabled=many, width=150,
+    )  # fmt: skip
 
 
 def selected(work: Desk) -> tuple[ListingRow, ...]:

@@ -107,21 +107,16 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with what is at the place `wrong` marked."""
     st.text_area(
-        "query_must",
-        text,
-        height=HEIGHT,
-        placeholder="No rule: this chunk always passes.",
+        "query_must", text, height=HEIGHT, placeholder="No rule: this chunk always passes.",
         disabled=disabled,
         help="All parts must hold: contain_one_of (groups, of which one term each), "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **widget.of(EDITOR, text, saving.put, chunk_id, stored),
-    )
+    )  # fmt: skip
     html.mount(
-        "kit/rule_editor/while_typing.js",
-        key=saving.TYPING,
-        data=chunk_id,
+        "kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk_id,
         on_typed_change=partial(saving.type_on, chunk_id, stored),
-    )
+    )  # fmt: skip
     html.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
@@ -146,14 +141,10 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         _chips(ALL, rule.required, "All of", write, disabled)
         _chips(NONE, rule.contain_none_of, "None of", write, disabled)
         st.segmented_control(
-            "Match",
-            MODES,
-            default=rule.match,
-            required=True,
-            disabled=disabled,
+            "Match", MODES, default=rule.match, required=True, disabled=disabled,
             help="word: whole words in upper or lower case. substring: also inside words.",
             **widget.of(MODE, rule.match, _write, *write),
-        )
+        )  # fmt: skip
 
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
@@ -176,15 +167,10 @@ def _chips(
     # and could come back with the next key.
     chosen = list(dict.fromkeys(terms))
     st.multiselect(
-        label,
-        chosen,
-        chosen,
-        accept_new_options=True,
-        placeholder="Type a term and press Enter",
-        disabled=disabled,
-        help=HELP.get(name, GROUP if terms else NEW),
+        label, chosen, chosen, accept_new_options=True, placeholder="Type a term and press Enter",
+        disabled=disabled, help=HELP.get(name, GROUP if terms else NEW),
         **widget.of(name, chosen, _write, *write),
-    )
+    )  # fmt: skip
 
 
 def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
