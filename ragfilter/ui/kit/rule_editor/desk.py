@@ -133,7 +133,7 @@ def listing(work: Desk) -> Listing:
     """The rows of the collection, cached per version, with unsaved drafts marked."""
     journal, shelf = work.resources.bench.journal, work.resources.shelf(LISTINGS)
     key = (*work.key, journal.export_mark(work.collection))
-    drafts, checks = frozenset(state.drafts()), work.resources.checks
+    drafts, checks = state.drafted(), work.resources.checks
 
     def plain() -> Listing:
         exported = journal.edited_since_export(work.collection)
@@ -226,17 +226,17 @@ def states(view: View) -> dict[str, tuple[str, ...]]:
     # Without texts, as on the Rules page: which texts were fetched depends on the settings.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
-    return {row.id: row.words for row in listing.with_drafts(frozenset(state.drafts())).rows}
+    return {row.id: row.words for row in listing.with_drafts(state.drafted()).rows}
 
 
 def edited(view: View) -> dict[str, list[str]]:
     """How the rule of each chunk in a result was edited; only chunks with an edited rule."""
     before = _exported(view)
     rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
-    changed = {i for i in before if before[i] != rules[i]}
+    changed, drafted = {i for i in before if before[i] != rules[i]}, state.drafted()
     return {
-        i: [signed(w) for w, ids in (("draft", state.drafts()), ("changed", changed)) if i in ids]
-        for i in changed | state.drafts().keys()
+        i: [signed(word) for word, ids in (("draft", drafted), ("changed", changed)) if i in ids]
+        for i in changed | drafted
     }
 
 

@@ -33,6 +33,7 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.session.state import RuleDraft
 
 Run = Job[list[Draft]]
 DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
@@ -50,31 +51,30 @@ def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
     """Put the draft that was asked for in the editor of this chunk into it. Returns True while it
     is being made."""
     rules = state.session().rules
-    if rules.awaited != (collection, chunk.id):
+    if rules.awaited is None or rules.awaited[:2] != (collection, chunk.id):
         return False
     job = last_run(collection, resources)
     if job is not None and not job.done:
         return True
-    rules.awaited = None
+    base, rules.awaited = rules.awaited[2], None
     draft = next((d for d in _stored(collection, resources) if d.chunk_id == chunk.id), None)
     if draft is None or draft.rule is None:
         saving.fail(chunk.id, f"No draft: {UNSENT if draft is None else draft.error}")
         return False
-    state.drafts().pop(chunk.id, None)
-    if draft.rule == read_rule(chunk.rule):
+    same = draft.rule == read_rule(chunk.rule)
+    saving.keep(chunk.id, None if same else RuleDraft(draft.rule.pretty, base))
+    if same:
         st.toast("The draft is identical to the stored rule.")
-    else:
-        state.drafts()[chunk.id] = draft.rule.pretty
     return False
 
 
 def in_editor(chunk: Chunk, collection: str, resources: Resources) -> Draft | None:
     """The draft that is the unsaved text of the chunk, if it is one."""
-    text = state.drafts().get(chunk.id)
-    every = _stored(collection, resources) if text is not None else ()
-    return next(
-        (d for d in every if d.chunk_id == chunk.id and d.rule and d.rule.pretty == text), None
-    )
+    if (typed := state.draft(chunk.id)) is not None:
+        for draft in _stored(collection, resources):
+            if draft.chunk_id == chunk.id and draft.rule and draft.rule.pretty == typed.text:
+                return draft
+    return None
 
 
 def draw_button(
@@ -82,7 +82,7 @@ def draw_button(
 ) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
     chat, hidden = resources.bench.chat, not user.sees(chunk)
-    typed = chunk.id in state.drafts() and in_editor(chunk, collection, resources) is None
+    typed = bool(state.draft(chunk.id)) and in_editor(chunk, collection, resources) is None
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
     elif typed:
@@ -131,11 +131,9 @@ def _note(draft: Draft, resources: Resources) -> str:
 def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     """Ask for a draft of one rule. `rule` is the stored one that the author sees: saving the draft
     must not overwrite one that is stored in the meantime."""
-    if chunk_id not in state.drafts():
-        state.bases()[chunk_id] = rule
     open_resources().bench.drafts.forget(collection, [chunk_id])
     _start(collection, [chunk_id])
-    state.session().rules.awaited = (collection, chunk_id)
+    state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
 def draw(work: Desk) -> None:

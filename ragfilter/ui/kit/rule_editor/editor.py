@@ -65,7 +65,8 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of what is typed `beside` it, or by default below."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
     busy = drafting.collect(chunk, collection, resources)
-    drawn = state.drafts().get(chunk.id, saving.shown(it.base))
+    draft = state.draft(chunk.id)
+    drawn = saving.shown(it.base) if draft is None else draft.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.last(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -211,7 +212,7 @@ def _buttons(it: Editing, *, busy: bool) -> None:
                 about=about if possible else f"Nothing to {act}.",
             )  # fmt: skip
         # Last, so that no button moves when this one appears or disappears.
-        if chunk.id in state.drafts():
+        if state.draft(chunk.id):
             html.button(
                 "Discard", "rule-discard", saving.discard, chunk.id,
                 about="Discard what was typed. It has not been saved.",
