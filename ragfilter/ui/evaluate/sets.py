@@ -247,18 +247,13 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
         return
     html.heading("Disagreements")
     html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
-    table = pd.DataFrame(
-        {
-            "question": [pair[0].query for pair in parted],
-            "chunk": [
-                catalogue[pair[0].chunk_id].name
-                if pair[0].chunk_id in catalogue
-                else f"{pair[0].chunk_id} (no longer there)"
-                for pair in parted
-            ],
-            "said": ["; ".join(label.told for label in pair) for pair in parted],
-        }
-    )
+    names = {i: catalogue[i].name for (first, *_) in parted if (i := first.chunk_id) in catalogue}
+    rows = [
+        (first.query, names.get(first.chunk_id, f"{first.chunk_id} (no longer there)"),
+         "; ".join(label.told for label in (first, *others)))
+        for first, *others in parted
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["question", "chunk", "said"])
     ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
     row = grid.picked(table, ids, name="conflicts", columns=COLUMNS)
     if row is not None:
@@ -282,14 +277,11 @@ def _lost(asked: ChosenSet) -> None:
         "These do not count since the chunks were cut anew. Click the chunk that a label judges; "
         "label anew what is in none."
     )
-    table = pd.DataFrame(
-        {
-            "question": [label.query for label, *_ in rows],
-            "judged": [place.quote for _, place, _ in rows],
-            "chunk": [chunks[i].name if i else None for *_, i in rows],
-            "text": [chunks[i].text if i else None for *_, i in rows],
-        }
-    )
+    listed = [
+        (label.query, place.quote, *((chunks[i].name, chunks[i].text) if i else (None, None)))
+        for label, place, i in rows
+    ]
+    table = pd.DataFrame(listed, columns=["question", "judged", "chunk", "text"])
     ids = [f"{label.id} {i}" for label, _, i in rows]
     row = grid.picked(table, ids, name="lost-labels", columns=COLUMNS, box="lost")
     if row is not None and rows[row][2]:

@@ -37,9 +37,8 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
-from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT
 from ragfilter.ui.session.views import View
 
@@ -205,7 +204,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
     with html.row("tune", "top"):
         own = state.own()
         for path in shown:
-            settings_of.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
+            widget.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
         if not shown:
             html.draw(
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '

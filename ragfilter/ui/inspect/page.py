@@ -284,14 +284,8 @@ def _rounds(result: PoolResult) -> None:
         f"{missed} that the wide pool holds. The pool took "
         f"{numbers.counted(result.pool.queries, 'store query')}.</p>"
     )
-    table = pd.DataFrame(
-        {
-            "round": [r.number for r in detail.rounds],
-            "retrieved": [len(r.retrieved) for r in detail.rounds],
-            "excluded": [len(r.excluded) for r in detail.rounds],
-            "kept": [len(r.kept) for r in detail.rounds],
-        }
-    )
+    rows = [(r.number, *map(len, (r.retrieved, r.excluded, r.kept))) for r in detail.rounds]
+    table = pd.DataFrame(rows, columns=["round", "retrieved", "excluded", "kept"])
     table["kept so far"] = table["kept"].cumsum()
     with st.container(key="rounds"):
         st.dataframe(table, hide_index=True, height="content")

@@ -37,9 +37,7 @@ def draw_chip() -> None:
         st.toggle(
             "Clearance", on,
             help="Hides what this user may not see. No profile, file or link switches it off.",
-            **widget.of(
-            "set-clearance-enabled", on, lambda on: state.change({state.CLEARANCE: on})
-            ),
+            **widget.of("set-clearance-enabled", on, widget.apply_choice, state.CLEARANCE),
         )  # fmt: skip
 
 
@@ -63,9 +61,8 @@ def _draw_choice() -> None:
         "Departments", list(dict.fromkeys((*departments(open_resources()), *names))), names,
         placeholder="none", accept_new_options=True,
         help="Chunks of other departments are hidden. Those of this collection are offered; type "
-        "any other.", **widget.of(
-        DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
-        ),
+        "any other.",
+        **widget.of(DEPARTMENTS, names, _belong),
     )  # fmt: skip
 
 
@@ -78,6 +75,10 @@ def seen_as() -> str:
         return OPERATOR.lower()
     named = next((name for name, each in offered_users().items() if each == user), None)
     return named or " · ".join((f"level {user.level}", *user.departments))
+
+
+def _belong(names: list[str]) -> None:
+    _become(departments=link.departments(",".join(names)))
 
 
 def _become(**changed: Any) -> None:

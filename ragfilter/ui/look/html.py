@@ -73,7 +73,7 @@ def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
     return f'<div class="rf-pruned" data-passage>{"".join(shown)}</div>'
 
 
-Fact = tuple[str, str, str]
+Fact = tuple[str, object, str]
 """A label, its value, and a smaller note next to it."""
 
 
@@ -133,12 +133,14 @@ def empty(head: str, remedy: str = "") -> None:
 
 def facts(label: str, rows: Iterable[Fact]) -> None:
     """Draw a row of facts; `label` is its name for screen readers."""
-    body = "".join(
-        f'<div class="rf-fact"><span>{text(name)}</span><b>{text(value)} '
-        f"<i>{text(more)}</i></b></div>"
-        for name, value, more in rows
-    )
+    body = "".join(map(fact, rows))
     draw(f'<section class="rf-strip" aria-label="{text(label)}">{body}</section>')
+
+
+def fact(row: Fact) -> str:
+    """A fact as HTML."""
+    name, value, more = map(text, row)
+    return f'<div class="rf-fact"><span>{name}</span><b>{value} <i>{more}</i></b></div>'
 
 
 def hint(text: str) -> None:

@@ -118,20 +118,17 @@ def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:
 
 
 def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
+    ids = [finding.chunk_ids[0] for _, finding in listed]
+    rows = [
+        (kind, title, _said(finding),
+         "by hand" if finding.fix is None else "certain" if finding.sure else "check first",
+         finding.severity, chunk_id)
+        for chunk_id, title, (kind, finding) in zip(ids, work.titles(ids), listed, strict=True)
+    ]  # fmt: skip
+    names = ["kind", "chunk", "finding", "fix", "severity", "id"]
     return grid.picked(
-        pd.DataFrame(
-        {
-        "kind": [kind for kind, _ in listed],
-        "chunk": work.titles(finding.chunk_ids[0] for _, finding in listed),
-        "finding": [_said(finding) for _, finding in listed],
-        "fix": [
-        "by hand" if each.fix is None else "certain" if each.sure else "check first"
-        for _, each in listed
-        ],
-        "severity": [finding.severity for _, finding in listed],
-        "id": [finding.chunk_ids[0] for _, finding in listed],
-        }
-        ), [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
+        pd.DataFrame(rows, columns=names),
+        [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
         name="findings", height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
     )  # fmt: skip

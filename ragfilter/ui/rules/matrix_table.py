@@ -176,12 +176,11 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
     )  # fmt: skip
     if row.conflicts:
         html.aside("Questions whose relevant chunk the rule blocks")
-        st.dataframe(
-            {
+        table = {
             "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
             "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
-            }, key="matrix-conflicts", hide_index=True, height="content",
-        )  # fmt: skip
+        }
+        st.dataframe(table, key="matrix-conflicts", hide_index=True, height="content")
 
 
 def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:

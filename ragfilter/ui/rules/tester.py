@@ -78,20 +78,16 @@ def _rules(
         f"{n_passing.count(0)}, none by {n_passing.count(n_questions)}."
     )
     ids = [of_rule[rule] for rule in rules]
-    width = st.column_config.NumberColumn
-    selected = grid.picked(
-        pd.DataFrame(
-        {
-        "chunk": matrix_table.chunks(work, ids, WIDE),
-        "passes": n_passing,
-        "blocks": [n_questions - n for n in n_passing],
-        "id": [some[0] for some in ids],
-        }
-        ), [some[0] for some in ids], name="tester", height=260, columns={
-        "passes": width(help="Questions that meet the rule.", width=80),
-        "blocks": width(help="Questions that do not.", width=80),
-        },
-    )  # fmt: skip
+    first, number = [some[0] for some in ids], st.column_config.NumberColumn
+    table = {
+        "chunk": matrix_table.chunks(work, ids, WIDE), "passes": n_passing,
+        "blocks": [n_questions - n for n in n_passing], "id": first,
+    }  # fmt: skip
+    columns = {
+        "passes": number(help="Questions that meet the rule.", width=80),
+        "blocks": number(help="Questions that do not.", width=80),
+    }
+    selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
     if selected is None:
         html.aside("Click a rule to see why it passes or blocks a question.")
         return

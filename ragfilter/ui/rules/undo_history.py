@@ -86,28 +86,17 @@ def _among(work: Desk) -> Container[str] | None:
 
 
 def _table(work: Desk, listed: Sequence[Step]) -> None:
-    column = st.column_config
     titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
-    row = grid.picked(
-        pd.DataFrame(
-        {
-        "edit": [step.edit.id for step in listed],
-        "when": [step.edit.at for step in listed],
-        "who": [step.edit.who for step in listed],
-        "what": [_what(step) for step in listed],
-        "chunk": [
-        title if step.size == 1 else counted(step.size, "rule")
+    rows = [
+        (step.edit.id, step.edit.at, step.edit.who, _what(step),
+         title if step.size == 1 else counted(step.size, "rule"))
         for step, title in zip(listed, titles, strict=True)
-        ],
-        }
-        ), (str(step.edit.id) for step in listed), name="history", height=560, columns={
-        "edit": column.NumberColumn(width=50),
-        "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),
-        "who": column.TextColumn(width=80),
-        "what": column.TextColumn(width=120),
-        "chunk": column.TextColumn(width=260),
-        },
-    )  # fmt: skip
+    ]  # fmt: skip
+    widths = {"edit": 50, "when": 120, "who": 80, "what": 120, "chunk": 260}
+    columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
+    columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
+    table, ids = pd.DataFrame(rows, columns=[*widths]), (str(step.edit.id) for step in listed)
+    row = grid.picked(table, ids, name="history", height=560, columns=columns)
     if row is not None:
         state.session().rules.step = listed[row].edit.id
 

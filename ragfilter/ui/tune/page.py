@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import SettingsError
@@ -231,14 +232,9 @@ def _losses(lost: list[HitChange], labels: Labels) -> None:
         return
     label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
     with st.expander(label, key="tuned-losses"):
-        st.dataframe(
-            {
-            "question": [labels.queries[each.id] for each in lost],
-            "relevant lost": [each.lost for each in lost],
-            "kept before": [each.before for each in lost],
-            "kept after": [each.after for each in lost],
-            }, hide_index=True,
-        )  # fmt: skip
+        rows = [(labels.queries[each.id], each.lost, each.before, each.after) for each in lost]
+        names = ["question", "relevant lost", "kept before", "kept after"]
+        st.dataframe(pd.DataFrame(rows, columns=names), hide_index=True)
 
 
 def _more(tuning: Tuning) -> None:

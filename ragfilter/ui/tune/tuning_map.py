@@ -30,7 +30,6 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
 from ragfilter.ui.kit.runs.measuring import open_inspect
-from ragfilter.ui.kit.sidebar import value_text
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, Ink
@@ -38,6 +37,7 @@ from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.widget import value_text
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
@@ -390,19 +390,16 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
         f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} "
         "worse."
     )
-    table = {
-        "question": [queries[each.id] for each in changed],
-        "ΔF1": [each.gain for each in changed],
-        "relevant lost": [each.lost for each in changed],
-        "relevant won": [each.won for each in changed],
-        "kept before": [each.before for each in changed],
-        "kept now": [each.after for each in changed],
-    }
-    row = grid.picked(
-        pd.DataFrame(table), (each.id for each in changed), name="changed", columns={
+    rows = [
+        (queries[each.id], each.gain, each.lost, each.won, each.before, each.after)
+        for each in changed
+    ]
+    names = ["question", "ΔF1", "relevant lost", "relevant won", "kept before", "kept now"]
+    columns = {
         "question": st.column_config.TextColumn(width=420),
         "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
-        },
-    )  # fmt: skip
+    }
+    ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
+    row = grid.picked(table, ids, name="changed", columns=columns)
     if row is not None:
         open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)
