@@ -19,8 +19,7 @@ from statistics import median
 
 from benchmarks.load import busy
 from ragfilter.ingest import demo
-from ragfilter.models.bundled import BundledEmbedder, bundled_folder
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.embedders import BundledEmbedder, SentenceEmbedder, bundled_folder
 from ragfilter.protocols import Embedder
 
 RUNS = 5

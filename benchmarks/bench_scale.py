@@ -37,7 +37,7 @@ from ragfilter.protocols import Progress, Vectors
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 DIMENSION, LATENT = 384, 24
@@ -92,7 +92,7 @@ def collection(folder: Path, chunks: Sequence[Chunk], vectors: Vectors) -> Chrom
         for start in range(0, len(chunks), 5_000):
             part = range(start, min(start + 5_000, len(chunks)))
             filled.write([StoredRow(chunks[i], vectors[i]) for i in part])
-        filled.mark_content("benchmark")
+        filled.set_content("benchmark")
     return store
 
 

@@ -22,7 +22,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from ragfilter.evaluate import query_files
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.ingest.load import load
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.rerankers import OFFSET, SLOPE, LateInteraction
 
 FIRST = 20

@@ -21,7 +21,7 @@ import numpy as np
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
-from ragfilter.stores.chroma import store as chroma
+from ragfilter.stores import chroma
 from ragfilter.stores.copies import StoredRow
 from ragfilter.workbench import open_workspace_of, read_deployment
 
@@ -43,9 +43,9 @@ def make(place: str) -> None:
         if (database := bench.workspace.pg()) is not None:
             database.put(NAME, rows, embedder=bench.embedder.name, content="made")
             return
-        collection = bench.workspace.marked().create(NAME, embedder=bench.embedder.name)
+        collection = bench.workspace.versioned_store().create(NAME, embedder=bench.embedder.name)
         collection.write(rows)
-        collection.mark_content("made")
+        collection.set_content("made")
 
 
 def work(place: str, first: int) -> None:

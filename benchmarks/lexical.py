@@ -2,7 +2,8 @@
 
 Over the sets of `benchmark.py`, mean F1 of `full`; of `full` over what either search found, cut by
 the distance as before; and of `full` cut by the fused order after k chunks, with the k that is best
-on the other folds. Each beside `full` on the same questions, with the interval of the difference.
+on the other folds; and of `full` over both with the limits by score that are best on the other
+folds. Each beside `full` on the same questions, with the interval of the difference.
 
 Run: PYTHONPATH=. python benchmarks/lexical.py OUT CRANFIELD PAGES
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.benchmark import measured_sets
-from ragfilter.evaluate.crossval import assign_folds, interval
+from ragfilter.evaluate.crossval import Target, assign_folds, interval, pick
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.wording import gain
@@ -24,6 +25,9 @@ from ragfilter.settings.schema import Settings
 
 FOLDS = 5
 MOST = 15
+PLACES = (1, 2, 3, 5, 10, 20)
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
+"""Limits: places in the search by words, and shares of the first 50 hits that are nearer."""
 
 
 def main(out: Path, cranfield: Path, pages: Path) -> None:
@@ -38,14 +42,23 @@ def main(out: Path, cranfield: Path, pages: Path) -> None:
     for name, labels, backends in measured_sets(out, cranfield, pages):
         asked = {i: text for i, text in labels.queries.items() if i in labels.qrels}
         pools = gather_all(asked, words, backends)
-        settings: list[Settings] = [full, words, *fused]
+        near = np.quantile([hit.distance for p in pools.values() for hit in p.hits[:50]], SHARES)
+        dense, lexical = [f"dense={d:.3f}" for d in near], [f"lexical={n}" for n in PLACES]
+        both = [f"{one} {other}" for one in dense for other in lexical]
+        limited = [words.with_values({"cutoff.limits": each}) for each in (*dense, *lexical, *both)]
+        settings: list[Settings] = [full, words, *fused, *limited]
         table = sweep(pools, labels.qrels, settings)["f1"]
-        before, either, by_k = table[:, 0], table[:, 1], table[:, 2:]
+        before, either = table[:, 0], table[:, 1]
         folds = assign_folds(len(table), FOLDS)
-        best = [int(np.argmax(by_k[folds != fold].mean(axis=0))) for fold in range(FOLDS)]
-        order = by_k[np.arange(len(table)), [best[fold] for fold in folds]]
+        target, last = Target(), len(fused) + 2
+        order, within = (
+            pick(each, target.held_out({"f1": each}, folds))
+            for each in (table[:, 2:last], np.hstack((table[:, 1:2], table[:, last:])))
+        )
         print(f"{name} ({len(table)}): full {before.mean():.3f}")
-        for what, each in (("both searches", either), ("fused order", order)):
+        for what, each in (
+            ("both searches", either), ("fused order", order), ("with limits", within),
+        ):  # fmt: skip
             print(f"  {what:14s} {each.mean():.3f}  {gain(interval(each - before))}")
 
 

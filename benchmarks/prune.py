@@ -25,7 +25,7 @@ from ragfilter.answer.context import cost, cost_in_prompt, sent
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate import query_sets
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load

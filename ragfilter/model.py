@@ -164,7 +164,7 @@ class Hit:
     chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
     ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
     1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
-    0..1, higher is better. `scores` are those of other searches, by name: ``lexical``, ``fused``,
+    0..1, higher is better. `scores` come from other searches, by name: ``lexical``, ``fused``,
     a caller's own. `contributions` is what each piece of the text adds to the answer, 0..1,
     as a pruner says; `struck` are the spans of the text that the context leaves out, in order.
     `doc` is the object that a caller passed, None for a hit of a search.
@@ -240,13 +240,18 @@ class Judgement:
     shortened: tuple[str, ...] = ()
 
 
+MODEL_OF: Mapping[PendingKind, str] = {"rerank": "reranker", "judge": "judge", "prune": "pruner"}
+"""The kind of model that gives a layer what it needs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A model that was tried and failed: a reranker by its `reranker_key`, or the pruner. `replay`
-    turns it into a visible fallback. `lasting`: it fails until something is installed or another
-    model is chosen.
+    """A model that was tried and failed: a reranker by its `reranker_key`, or a pruner by its name.
+    `replay` turns it into a visible fallback. `lasting`: it fails until something is installed or
+    another model is chosen.
     """
 
+    kind: PendingKind
     model: str
     error: str
     lasting: bool = False
@@ -379,9 +384,20 @@ class Cut:
     strategy_kept: int | None = None
 
 
+ValueKind = Literal["distance", "lowered", "rerank", "probability", "place", "named"]
+"""What a cutoff compares; ``lowered`` by the words layer, ``named`` by the score of a name."""
+VALUE_NAMES: Mapping[ValueKind, str] = {
+    "distance": "distance",
+    "lowered": "distance minus shared words",
+    "rerank": "1 − rerank score",
+    "probability": "1 − probability",
+    "place": "place in the order",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class CutoffDetail:
-    """The cut, with the ids and values it was made on (`value_name`: what the values are).
+    """The cut, with the ids and values it was made on. `score` is the name of a ``named`` score.
 
     `background` is what chunks that have nothing to do with the query are worth; None: unknown.
     `fallback_reason` says why another strategy than the chosen one cut.
@@ -390,9 +406,15 @@ class CutoffDetail:
     cut: Cut
     ids: tuple[str, ...]
     values: tuple[float, ...]
-    value_name: str
+    value_kind: ValueKind
     background: float | None = None
     fallback_reason: str = ""
+    score: str = ""
+
+    @property
+    def value_name(self) -> str:
+        """What the values are, in words."""
+        return VALUE_NAMES.get(self.value_kind) or f"distance by {self.score}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,14 +36,13 @@ from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answers, Prices
-    from ragfilter.models.bundled import BundledEmbedder
-    from ragfilter.models.chat import OpenAIChat
-    from ragfilter.models.embedder import OpenAIEmbedder, SentenceEmbedder
+    from ragfilter.models.embedders import BundledEmbedder, SentenceEmbedder
+    from ragfilter.models.openai import OpenAIChat, OpenAIEmbedder
     from ragfilter.models.rerankers import RerankEndpoint
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
-    from ragfilter.stores.chroma.store import Server
+    from ragfilter.stores.chroma import Server
     from ragfilter.stores.foreign import Stores
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.preferences import Preferences
@@ -324,7 +323,7 @@ class Workbench:
             return part
 
     def _make_reranker(self, quality: Quality) -> Reranker:
-        from ragfilter.models.bundled import BundledEmbedder
+        from ragfilter.models.embedders import BundledEmbedder
         from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 
         if quality.reranker == "cross_encoder":
@@ -355,7 +354,7 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
 
         server = QdrantPlace(deployment.qdrant_url, deployment.qdrant_key.get_secret_value())
     elif deployment.chroma_url and not deployment.address:
-        from ragfilter.stores.chroma.store import Server
+        from ragfilter.stores.chroma import Server
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
     return Workspace.open(
@@ -400,7 +399,7 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
     """The configured LLM, or None. The caller closes it."""
     if not deployment.has_llm:
         return None
-    from ragfilter.models.chat import OpenAIChat
+    from ragfilter.models.openai import OpenAIChat
 
     return OpenAIChat(
         model=deployment.openai_model,
@@ -412,13 +411,14 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
 def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
     """The embedding model of this name: ``openai:NAME``, a sentence-transformers name or path, or
     the bundled one where `model` is empty. Nothing is loaded yet. Raises SettingsError."""
-    from ragfilter.models.bundled import BUNDLED, BundledEmbedder
-    from ragfilter.models.embedder import OPENAI, OpenAIEmbedder, SentenceEmbedder
+    from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
 
     if model in ("", BUNDLED, f"sentence-transformers/{BUNDLED}"):
         return BundledEmbedder()
     if not model.startswith(OPENAI):
         return SentenceEmbedder(model, fetch=deployment.fetch_models)
+    from ragfilter.models.openai import OpenAIEmbedder
+
     embedder = OpenAIEmbedder(
         model.removeprefix(OPENAI),
         api_key=deployment.openai_api_key.get_secret_value(),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ragfilter.models.bundled import DIMENSION, GRAPH
+from ragfilter.models.embedders import DIMENSION, GRAPH
 
 LAYERS = 6
 HEADS = 12

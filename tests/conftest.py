@@ -24,10 +24,10 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine import complete as complete
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.store import ChromaStore
+    from ragfilter.stores.chroma import ChromaStore
 
 # Until all tests are collected, hardly anything can be thrown away: what is imported stays.
 gc.disable()
@@ -190,7 +190,7 @@ def serve() -> Iterator[Serve]:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
     """An empty store in its own folder, one per test file."""
-    from ragfilter.stores.chroma.store import ChromaStore
+    from ragfilter.stores.chroma import ChromaStore
 
     store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
     yield store

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.rerankers import LateInteraction
 
 Patch = Callable[[Any, str, Any], None]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
 

@@ -47,8 +47,8 @@ import sys
 from killed import PART, Even, records
 from ragfilter.stores import index as indexing
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaCollection
+from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.workspace import Workspace
 
 folder, act, fields, point, when = sys.argv[1:]

@@ -78,7 +78,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.create("empty", embedder="all-MiniLM-L6-v2")
         collection = store.collection("small")
         collection.write([StoredRow(chunk, v) for chunk, v in zip(CHUNKS, vectors, strict=True)])
-        collection.mark_content("made")
+        collection.set_content("made")
     return folder
 
 

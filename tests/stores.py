@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ragfilter.engine.search import Backends
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Vectors
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 
 N = 60
 DIMENSION = 8

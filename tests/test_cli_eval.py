@@ -25,7 +25,7 @@ from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.protocols import ChatModel, Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.testing import MemoryCollection

@@ -128,7 +128,7 @@ def test_a_change_is_tried_on_the_questions_that_were_asked(run: Run) -> None:
     assert (first["lost"], second["gained"]) == (["troll"], ["troll"])
     # Labels count, and the questions without any stay.
     with options.open_for(run.folder, "test") as bench:
-        bench.labels.mark("small", first["query"], ["troll"], 2, who="test")
+        bench.labels.label("small", first["query"], ["troll"], 2, who="test")
     effect = run.json(*change, *settings)["effect"]
     assert (effect["queries"], effect["labelled"]) == (2, 1)
     assert effect["rows"][0]["lost"] == effect["rows"][0]["relevant"] == ["troll"]

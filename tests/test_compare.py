@@ -8,7 +8,7 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import Answer
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Usage
 from ragfilter.ui.kit.answers import Piece, pieces, quotes_beyond, saved
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from stores import OneVector, large, unit
 
-from ragfilter.engine.complete import complete, forget_failures
+from ragfilter.engine.complete import complete, without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
@@ -17,7 +17,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report import document, summary, trace_text
 from ragfilter.settings.config import load
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 
@@ -128,10 +128,10 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     failed = replay(pool, LLM)
     assert failed.needs == ()
     assert "the judge failed" in failed.trace("judge").note
-    again = replay(forget_failures(pool, "judge"), LLM)
+    again = replay(without_failures(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
     pool = complete(
-        forget_failures(pool, "judge"),
+        without_failures(pool, "judge"),
         again.needs,
         LLM,
         replace(backends, chat=Judging(root="KEEP")),

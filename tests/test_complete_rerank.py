@@ -22,7 +22,7 @@ from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.variants import CURRENT, Variant
 from ragfilter.models.rerankers import CrossEncoderReranker
 from ragfilter.settings.config import load
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 
 
 class Scores:

@@ -9,7 +9,7 @@ from ragfilter.answer.extractive import doubt, extract, sentences, units
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 
 MATRIX = (
     "The score needed to hit, by the level of the attacker. Level 1-3: {0}; Level 4-6: {1}; "

@@ -8,8 +8,9 @@ from faults import FAULTS, KEY, LATE, TOLD, Serve, Server, deadline, says
 from waiting import PATIENT_MS
 
 from ragfilter.judge import call
+from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.rules.drafting import suggest
 from ragfilter.settings.schema import Judge
 
@@ -56,7 +57,7 @@ def test_no_draft_but_words(serve: Serve, fault: str) -> None:
 def test_no_verdict_but_words(serve: Serve, fault: str) -> None:
     chat = failing(serve, fault)
     settings = Judge(timeout_ms=int(deadline(fault, SHORT_S) * 1000))
-    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat, settings)
+    judgement = call.ask(build_prompt("why?", HITS, Judge(), "l2"), chat, settings)
     assert TOLD[fault][0] in judgement.error
     assert judgement.verdicts == ()
     assert judgement.asked == ("c1", "c2", "c3")
@@ -69,6 +70,6 @@ HALF_VERDICTS = '{"decisions": [{"chunk_id": "c1", "action": "KEEP"}, {"chunk'
 @pytest.mark.parametrize("answer", [HALF_VERDICTS, "lorem ipsum " * 50], ids=["half", "prose"])
 def test_a_whole_stream_of_no_verdict(serve: Serve, answer: str) -> None:
     chat = OpenAIChat(model="tiny", base_url=serve(says(answer)).url)
-    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat, PATIENT)
+    judgement = call.ask(build_prompt("why?", HITS, Judge(), "l2"), chat, PATIENT)
     assert judgement.error == call.NO_DECISION
     assert judgement.verdicts == ()

@@ -133,7 +133,7 @@ def test_distances_that_were_tuned_on_another_scale_are_refused(
     if refused:
         with pytest.raises(SettingsError, match=refused) as error:
             replay(pool(embedder, space), settings)
-        assert "Tune again on labels of this collection" in error.value.remedy
+        assert "Recalibrate on labels of this collection" in error.value.remedy
     else:
         replay(pool(embedder, space), settings)
 

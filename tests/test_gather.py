@@ -20,7 +20,7 @@ from ragfilter.protocols import Vectors
 from ragfilter.rules.match import RuleBook
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 TERMS = ["cleric", "druid", "armor class 6", "ac 6", "wizard", "10", "troll"]

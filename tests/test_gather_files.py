@@ -14,7 +14,7 @@ from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 QUERY_MUST = load(profile="query-must", environ={}).settings
@@ -114,7 +114,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     backends.collection.write(  # type: ignore[attr-defined]
         [StoredRow(chunk, vector) for chunk, vector in zip(secrets, vectors, strict=True)]
     )
-    backends.collection.mark_content("made")  # type: ignore[attr-defined]
+    backends.collection.set_content("made")  # type: ignore[attr-defined]
     on = Settings().with_values({"clearance.enabled": True})
     refusals = []
     for pattern in (hidden, nothing):

@@ -79,12 +79,16 @@ def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
     queue = queue_of(bench)
     bad = queue.put(Order("mine", str(tmp_path / "nothing.txt")))
     other = queue.put(Order("mine", "demo", embedder="another-model"))
+    (empty := tmp_path / "empty.jsonl").write_text('{"id": "a"}\n')
+    unusable = queue.put(Order("mine", str(empty), lenient=True))
     Worker(bench).start()
     failed = until(queue, bad, lambda standing: not standing.open)
     assert (failed.state, "does not exist" in failed.message) == ("failed", True)
     refused = until(queue, other, lambda standing: not standing.open)
     assert "another-model is not installed" in refused.message
     assert "choose all-MiniLM-L6-v2" in refused.remedy
+    empty_source = until(queue, unusable, lambda standing: not standing.open)
+    assert "empty.jsonl, line 1: the text is missing" in empty_source.message
 
 
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import adsapi
-from ragfilter.judge.call import settings_without_judge
+from ragfilter.layers.judge import settings_without_judge
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 

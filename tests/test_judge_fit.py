@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from ragfilter.answer.context import SHORTENED, estimate
-from ragfilter.judge.call import Block, blocks, excerpt
+from ragfilter.judge.prompt import Block, blocks, excerpt
 from ragfilter.judge.prompts import FIELDS
 from ragfilter.model import Chunk
 

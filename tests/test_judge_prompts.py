@@ -12,8 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter import Filter, open_workspace
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.call import prompt
 from ragfilter.judge.parse import ACTIONS
+from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.config import Given, load, to_toml
 from ragfilter.settings.schema import Judge, field
@@ -88,7 +88,7 @@ def own(folder: Path, name: str = "mine", says: str = "as I say") -> Path:
 
 def key(name: str) -> str:
     hits = [Hit(Chunk("a", "text"), 0.4, 1)]
-    return prompt("why?", hits, Judge(prompt=name), "l2").key
+    return build_prompt("why?", hits, Judge(prompt=name), "l2").key
 
 
 def test_own_prompts_come_beside_the_packaged_ones(tmp_path: Path) -> None:

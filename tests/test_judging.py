@@ -17,15 +17,9 @@ from ragfilter.answer.context import SHORTENED, estimate
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.call import (
-    NO_DECISION,
-    JudgementCache,
-    JudgePrompt,
-    candidates,
-    prompt,
-    version,
-)
+from ragfilter.judge.call import NO_DECISION, JudgementCache
 from ragfilter.judge.parse import ACTIONS, SCHEMA, parse
+from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, version
 from ragfilter.model import Chunk, Hit, Judgement, Space, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Judge
@@ -55,7 +49,7 @@ class Chat:
 def ask(
     query: str, hits: Sequence[Hit], chat: Chat, settings: Judge, space: Space, **more: Any
 ) -> Judgement:
-    return call.ask(prompt(query, hits, settings, space), chat, settings, **more)
+    return call.ask(build_prompt(query, hits, settings, space), chat, settings, **more)
 
 
 # -- which chunks ----------------------------------------------------------------------------------
@@ -83,7 +77,7 @@ def test_the_prompt_shows_everything_the_judge_needs(snapshot: SnapshotAssertion
         source="sponsored-display.json",
         refs=("sd-api:Campaign", "sd-api:Error"),
     )
-    made = prompt("How do I\nauthenticate?", [one], Judge(), "l2")
+    made = build_prompt("How do I\nauthenticate?", [one], Judge(), "l2")
     assert made.asked == ("sd-api:CreateCampaign",)
     assert made.left_out == ()
     assert made.messages[1].content == snapshot
@@ -107,7 +101,7 @@ def test_the_prompt_never_exceeds_its_budget(
         hit(f"c{n}", text=text, title=title, refs=tuple(refs))
         for n, (title, text, refs) in enumerate(chunks)
     ]
-    made = prompt(query, hits, Judge(max_prompt_tokens=tokens), "l2")
+    made = build_prompt(query, hits, Judge(max_prompt_tokens=tokens), "l2")
     assert made.asked + made.left_out == tuple(h.id for h in hits)
     if made.asked:
         assert sum(estimate(m.content) for m in made.messages) <= tokens
@@ -124,7 +118,10 @@ RICH = hit(
 
 
 def test_a_variant_says_its_own_words_and_shows_its_own_lines() -> None:
-    made = {name: prompt("why?", [RICH], Judge(prompt=name), "l2") for name in ("default", "terse")}
+    made = {
+        name: build_prompt("why?", [RICH], Judge(prompt=name), "l2")
+        for name in ("default", "terse")
+    }
     for name, ready in made.items():
         system, user = (message.content for message in ready.messages)
         assert system.startswith(judge_prompts.variant(name).instructions)
@@ -191,7 +188,7 @@ def test_no_part_of_a_chunk_can_open_or_close_a_block(forged: str, place: str) -
         given[place] = (evil,) if place == "refs" else evil
     chunk_id = evil if place == "id" else "a"
     query = evil if place == "query" else "q"
-    made = prompt(query, [hit(chunk_id, **given), hit("victim")], Judge(), "l2")  # type: ignore[arg-type]
+    made = build_prompt(query, [hit(chunk_id, **given), hit("victim")], Judge(), "l2")  # type: ignore[arg-type]
     content = made.messages[1].content
     marks = re.findall(r"<[\s\u200b]*/?[\s\u200b]*chunk", content, re.IGNORECASE)
     assert marks == ["<chunk", "</chunk"] * 2
@@ -215,7 +212,7 @@ def test_an_attack_in_a_chunk_changes_no_decision_of_a_judge_that_decides(
     attack: str, form: str
 ) -> None:
     """The judge decides after reading; what it quotes from a chunk before does not count."""
-    ready = prompt("q", [hit("a", text=attack), hit("victim"), hit("b")], Judge(), "l2")
+    ready = build_prompt("q", [hit("a", text=attack), hit("victim"), hit("b")], Judge(), "l2")
     decisions = {"a": "KEEP", "victim": "DISCARD", "b": "EXPAND_1"}
     if form == "lines":
         lines = [f"{chunk_id} -> {action}" for chunk_id, action in decisions.items()]
@@ -245,14 +242,14 @@ def test_ask() -> None:
         remarks=("1 decision for an id not asked about",),
         model="scripted",
         prompt_version=version(judge_prompts.variant("default")),
-        prompt_key=prompt("why?", [hit("a"), hit("b"), hit("c")], Judge(), "l2").key,
+        prompt_key=build_prompt("why?", [hit("a"), hit("b"), hit("c")], Judge(), "l2").key,
         prompt_tokens=300,
         completion_tokens=12,
     )
     ((messages, timeout_s, schema),) = chat.asked
     assert timeout_s == 1.5
     assert schema is SCHEMA
-    assert messages == prompt("why?", [hit("a"), hit("b"), hit("c")], Judge(), "l2").messages
+    assert messages == build_prompt("why?", [hit("a"), hit("b"), hit("c")], Judge(), "l2").messages
 
 
 @pytest.mark.parametrize(
@@ -286,8 +283,8 @@ def test_without_room_for_a_chunk_nobody_is_asked() -> None:
 def test_the_same_question_is_asked_once() -> None:
     chat, remembered = Chat("a -> KEEP\nb -> DISCARD", Usage(300, 12)), JudgementCache()
     hits = [hit("a"), hit("b")]
-    first = ask("why?", hits, chat, Judge(), "l2", remembered=remembered)
-    again = ask("why?", hits, chat, Judge(), "l2", remembered=remembered)
+    first = ask("why?", hits, chat, Judge(), "l2", cache=remembered)
+    again = ask("why?", hits, chat, Judge(), "l2", cache=remembered)
     assert again == first
     assert (first.cached, again.cached) == (False, True)
     # The figures of the original call are still reported.

@@ -182,8 +182,7 @@ BEYOND_THE_CORE = [
     "ragfilter.library.langchain",
     "ragfilter.library.llamaindex",
     "ragfilter.library.workspace",
-    "ragfilter.models.chat",
-    "ragfilter.models.endpoint",
+    "ragfilter.models.openai",
     "ragfilter.publish",
     "ragfilter.rules.draft_store",
     "ragfilter.rules.edits",
@@ -198,13 +197,13 @@ BEYOND_THE_CORE = [
 """Modules that may need an extra when they are imported; no other may."""
 
 LACKING = """
-chroma     import ragfilter.stores.chroma.store
+chroma     import ragfilter.stores.chroma
 chroma     import ragfilter.stores.copies
 chroma     import ragfilter.workbench
-openai     import ragfilter.models.chat
+openai     import ragfilter.models.openai
 openai     import ragfilter as rf; rf.Filter(judge='some-model')
-models     from ragfilter.models.embedder import SentenceEmbedder; SentenceEmbedder('m').prepare()
-models     from ragfilter.models.bundled import *; BundledEmbedder().prepare()
+models     from ragfilter.models.embedders import SentenceEmbedder; SentenceEmbedder('m').prepare()
+models     from ragfilter.models.embedders import *; BundledEmbedder().prepare()
 models     from ragfilter.models.rerankers import *; CrossEncoderReranker('m').model()
 models     import ragfilter as rf; rf.Filter(reranker='late_interaction')
 eval       from ragfilter.report import frame; frame([])

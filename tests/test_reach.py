@@ -21,7 +21,7 @@ from ragfilter.model import Chunk, Hit, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 N = 400
@@ -79,7 +79,7 @@ def collection(store: ChromaStore) -> ChromaCollection:
         for i in range(N)
     ]  # fmt: skip
     made.write([StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
-    made.mark_content("x")
+    made.set_content("x")
     return made
 
 
@@ -165,7 +165,7 @@ def lengths(store: ChromaStore) -> ChromaCollection:
         chunk = Chunk(f"c{i:03d}", "short" if i < 60 else "long " * 30, rule=rule)
         rows.append(StoredRow(chunk, vector / np.linalg.norm(vector)))
     made.write(rows)
-    made.mark_content("x")
+    made.set_content("x")
     return made
 
 

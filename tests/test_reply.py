@@ -14,6 +14,7 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.reply import MAX_BYTES, bounded, estimated_usage, without_thought
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
+from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import drafting as suggest
@@ -157,7 +158,7 @@ def answered(*pieces: str) -> answer.Answer:
 
 
 def judged(*pieces: str) -> call.Judgement:
-    ready = call.prompt("why?", [HIT], Judge(), "l2")
+    ready = build_prompt("why?", [HIT], Judge(), "l2")
     return call.ask(ready, Says(pieces), Judge())
 
 

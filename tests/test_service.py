@@ -36,7 +36,7 @@ from ragfilter.cli import main
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.app import Serving, make_app
-from ragfilter.service.desk import Work
+from ragfilter.service.executor import Executor
 from ragfilter.service.gate import MAX_BYTES, Caller, Refused, hashed, read_tokens
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
@@ -326,7 +326,7 @@ class Left:
 
 
 def test_what_nobody_waits_for_is_stopped() -> None:
-    async def leave(work: Work) -> None:
+    async def leave(work: Executor) -> None:
         started, stopped = threading.Event(), threading.Event()
         with pytest.raises(Refused, match="gone away"):
             await work.answer(Left(started), patient(started, stopped))  # type: ignore[arg-type]
@@ -334,7 +334,7 @@ def test_what_nobody_waits_for_is_stopped() -> None:
 
     async def overrun() -> None:
         started, stopped = threading.Event(), threading.Event()
-        work = Work(1, 0.05)
+        work = Executor(1, 0.05)
         with pytest.raises(Refused, match=r"more than 0\.05 s") as refused:
             await work.call(patient(started, stopped))
         assert refused.value.status == 504
@@ -342,7 +342,7 @@ def test_what_nobody_waits_for_is_stopped() -> None:
         work.close()
 
     async def all_of_it() -> None:
-        work = Work(1, PROCESS_S)
+        work = Executor(1, PROCESS_S)
         await leave(work)
         # The one thread is free again.
         assert await work.call(lambda: 1) == 1
@@ -353,10 +353,10 @@ def test_what_nobody_waits_for_is_stopped() -> None:
 
 
 def test_more_than_a_queue_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragfilter.service.desk.WAITING", 1)
+    monkeypatch.setattr("ragfilter.service.executor.WAITING", 1)
 
     async def crowd() -> None:
-        work, release = Work(1, PROCESS_S), threading.Event()
+        work, release = Executor(1, PROCESS_S), threading.Event()
         waiting = [asyncio.create_task(work.call(release.wait)) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(Refused, match="Too many") as refused:

@@ -17,7 +17,7 @@ from waiting import PATIENT_S
 from ragfilter.cli import main
 from ragfilter.errors import RagfilterError, StoreError, StoreUnavailable
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.store import Server
+from ragfilter.stores.chroma import Server
 from ragfilter.text.urls import UNSHOWN, shown
 from ragfilter.workbench import Workbench
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragfilter.errors import InputError, WorkspaceLocked
-from ragfilter.stores.chroma.store import Server
+from ragfilter.stores.chroma import Server
 from ragfilter.stores.workspace import Workspace
 
 # Opens the folder, says so, and holds it until its standard input ends.

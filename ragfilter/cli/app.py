@@ -5,8 +5,7 @@ standard error. Exit codes:
 0 done; 1 a check failed; 2 the request could not be carried out, with one line on standard error;
 130 stopped by Ctrl+C or SIGTERM.
 
-Modules that take long to import (torch, chromadb) are imported inside the commands, so that
-`--help` and `cut` answer at once.
+The module of a command is imported when it runs, so that `--help` and `cut` answer at once.
 """
 
 from __future__ import annotations
@@ -44,15 +43,40 @@ LOOK: dict[str, Any] = {
 }
 
 
-class SortedGroup(TyperGroup):
-    """Lists its commands by name, whichever were imported first."""
+MODULES = {
+    "app": ("serve", "Start the app and print its address."),
+    "collections": ("workspace", "List, export and delete the collections of the workspace."),
+    "cut": ("cut", "Apply the cutoff to a list of distances."),
+    "eval": ("eval", "Measure settings over labelled queries."),
+    "fit-reranker": ("tune", "Fit a reranker's scores to labels."),
+    "gate": ("gate", "Fail if metrics break a limit or fall below a baseline."),
+    "index": ("index", "Index chunks into a collection."),
+    "labels": ("labels", "Make, import, export, list and propose labels."),
+    "mcp": ("serve", "Serve the tools search_chunks and get_chunks to an agent."),
+    "query": ("query", "Query a collection and see what is kept, and why."),
+    "recalibrate": ("tune", "Derive the settings anew after a change."),
+    "report": ("report", "Write an HTML report: of a query, a run, or two runs compared."),
+    "rules": ("rules", "List, suggest, check, measure, test and change query_must rules."),
+    "runs": ("runs", "List, show, compare and remove what `eval --save` measured."),
+    "serve": ("serve", "Serve searches and the filter over HTTP until Ctrl+C."),
+    "settings": ("settings", "Print the settings reference (Markdown)."),
+    "token": ("serve", "Make a token for the service."),
+    "tune": ("tune", "Find the cutoff that suits labelled queries best."),
+    "workspace": ("workspace", "Copy the workspace to another place."),
+}
+"""The module of each command, which registers it when it is imported, and what it does."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands)
+
+class Commands(TyperGroup):
+    """Lists the commands without importing them."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in MODULES.items()])
 
 
 app = typer.Typer(
-    cls=SortedGroup,
+    cls=Commands,
     help="See, tune and explain what is filtered out between a vector search and a prompt.",
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -60,9 +84,9 @@ app = typer.Typer(
 )
 
 
-def make_group(name: str, about: str) -> typer.Typer:
+def make_group(name: str) -> typer.Typer:
     """A group of commands, which prints its help if no command is given."""
-    group = typer.Typer(help=about, invoke_without_command=True, **LOOK)
+    group = typer.Typer(help=MODULES[name][1], invoke_without_command=True, **LOOK)
 
     @group.callback()
     def help_(context: typer.Context) -> None:
@@ -79,8 +103,9 @@ def command(
     """Decorator that adds a function to `group` as a command; with `json`, it accepts `--json`.
 
     A parameter whose type is a group of options (a dataclass) adds all of them. One that is
-    annotated with a text is an option of its name with this help, or an argument if it has no
-    default. Every command accepts `--verbose` and `--log`.
+    annotated with texts is an option: those that begin with a dash are its names, by default its
+    own, the other one is its help, and a mapping has more arguments of `typer.Option`. Without a
+    default, it is an argument. Every command accepts `--verbose` and `--log`.
     """
 
     def register(function: Command) -> Command:
@@ -100,7 +125,8 @@ def command(
         if json:
             options.append(inspect.Parameter("json", keyword, default=False, annotation=Json))
         options.append(inspect.Parameter("verbose", keyword, default=0, annotation=Verbose))
-        options.append(inspect.Parameter("log", keyword, default=None, annotation=LogForm))
+        log = inspect.Parameter("log", keyword, default=None)
+        options.append(_declared(log, LogForm))
 
         @functools.wraps(function)
         def run(**values: Any) -> Any:
@@ -125,15 +151,18 @@ def _declared(parameter: inspect.Parameter, annotation: Any) -> inspect.Paramete
     kind, *details = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     if details and isinstance(details[0], str):
         types = (kind, *get_args(kind))
-        callback = in_words if str in types or list[str] in types else None
+        is_text = str in types or list[str] in types
+        more: dict[str, Any] = {"callback": in_words if is_text else None}
+        more |= details.pop() if isinstance(details[-1], dict) else {}
+        *names, more["help"] = details
         name = parameter.name.replace("_", "-")
         off = f"/--no-{name}" if parameter.default is True else ""
-        details[0] = (
-            typer.Argument(help=details[0], callback=callback)
+        declared = (
+            typer.Argument(**more)
             if parameter.default is inspect.Parameter.empty
-            else typer.Option(f"--{name}{off}", help=details[0], callback=callback)
+            else typer.Option(*(names or [f"--{name}{off}"]), **more)
         )
-        annotation = Annotated[kind, details[0]]
+        annotation = Annotated[kind, declared]
     return parameter.replace(annotation=annotation)
 
 
@@ -149,25 +178,9 @@ def _root(
         output.emit(f"{context.get_help()}\n")
 
 
-MODULES = {
-    **{name: name for name in (
-        "cut", "eval", "gate", "index", "labels", "query", "report", "rules",
-        "runs", "serve", "settings", "tune", "workspace",
-    )},
-    "app": "serve",
-    "collections": "workspace",
-    "fit-reranker": "tune",
-    "mcp": "serve",
-    "recalibrate": "tune",
-    "token": "serve",
-}  # fmt: skip
-"""The module of each command. A command registers itself when its module is imported."""
-
-
 def load_commands(name: str = "") -> None:
-    """Import the command called `name`, since a query needs none of the modules that tune or lint;
-    without a name, all of them for the help."""
-    for module in (MODULES[name],) if name in MODULES else MODULES.values():
+    """Import the command called `name`, or all if there is none of that name."""
+    for module, _ in (MODULES[name],) if name in MODULES else MODULES.values():
         import_module(f"ragfilter.cli.{module}")
 
 
@@ -193,7 +206,8 @@ def main(args: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if args is None else args
     try:
         with _sigterm_as_interrupt():
-            load_commands(words[0] if words else "")
+            if words and not words[0].startswith("-"):
+                load_commands(words[0])
             code = app(args=args, prog_name="ragfilter", standalone_mode=False)
     except RagfilterError as error:
         return fail(error)

@@ -8,31 +8,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from ragfilter.cli import options, output
+from ragfilter.cli import options, output, results
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     LabelledOptions,
     Place,
+    Texts,
     Viewing,
     refuse,
     warn_in_sample,
     warn_of,
 )
+from ragfilter.cli.report import compared_settings
+from ragfilter.cli.runs import shown
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate import evaluation, frame, query_sets, runs, wording
+from ragfilter.evaluate.measure import QueryRecord, check_llm, measure, viewer_of
+from ragfilter.evaluate.variants import Variant, filtered_and_plain, judged, with_unfiltered
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.model import User
 from ragfilter.settings.config import Config
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.measure import QueryRecord
-    from ragfilter.evaluate.variants import Variant
 
 MAX_AXES = 2
 REFERENCE = "A: "
@@ -42,30 +42,19 @@ REFERENCE = "A: "
 class Sides(Viewing):
     """Options for the settings to measure."""
 
-    profile: Annotated[
-        list[str] | None,
-        typer.Option("--profile", "-p", help=f"Repeatable: {', '.join(PROFILES)}."),
-    ] = None
+    profile: Annotated[Texts, "--profile", "-p", f"Repeatable: {', '.join(PROFILES)}."] = None
     vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH=V,V,…",
-            help="Measure with each of these values of a setting. Given twice: with every pair.",
-        ),
-    ] = None
+        Texts, "Measure with each of these values of a setting. Given twice: with every pair.",
+        {"metavar": "PATH=V,V,…"},
+    ] = None  # fmt: skip
     prompts: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B",
-            help="Measure the judge with each of these prompts, or with all, and without it.",
-        ),
-    ] = ""
+        str, "Measure the judge with each of these prompts, or with all, and without it.",
+        {"metavar": "A,B"},
+    ] = ""  # fmt: skip
     against: Annotated[
         str | None,
-        (
-            "Side A: a profile, a settings file, the name of saved settings, or the number of "
-            "a run. Default: the unfiltered search."
-        ),
+        "Side A: a profile, a settings file, the name of saved settings, or the number of "
+        "a run. Default: the unfiltered search.",
     ] = None
 
     @property
@@ -86,8 +75,6 @@ class Sides(Viewing):
     def variants(self) -> tuple[tuple[Variant, ...], str]:
         """What to measure, and a note on the combinations of values that settings refuse. Raises
         SettingsError if they refuse all."""
-        from ragfilter.evaluate.variants import Variant, judged
-
         bases, axes = [loaded for loaded, _ in self.load()], self._axes()
         named: dict[str, Settings] = {}
         refused: list[SettingsError] = []
@@ -131,8 +118,7 @@ def evaluate(
     place: Place,
     sides: Sides,
     save: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Measure beside all alternatives; save that as a run."),
+        str, "Measure beside all alternatives; save that as a run.", {"metavar": "NAME"}
     ] = "",
 ) -> None:
     """Measure settings over labelled queries, beside the unfiltered search.
@@ -156,10 +142,6 @@ def evaluate(
 
 def _one(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
     """Measure one set of settings beside the unfiltered search."""
-    from ragfilter.cli import results
-    from ragfilter.evaluate import evaluation, frame, wording
-    from ragfilter.evaluate.variants import filtered_and_plain
-
     ((loaded, user),) = sides.load()
     settings = loaded.settings
     with labelled.open("eval", place, user) as opened:
@@ -176,26 +158,20 @@ def _one(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
             "with_llm": labelled.llm, "notes": notes,
         }  # fmt: skip
         prices = opened.bench.prices
-    if output.as_json:
-        output.emit(head | evaluation.document(measured))
-        return
     mean, records = measured.filtered, measured.records
-    lines = [
+    output.show(
+        head | evaluation.document(measured),
         f"{place.collection}, profile {sides.called(loaded)}: "
         f"{counted(len(measured.rows), 'labelled query')}",
         results.rows_text(frame.rows(records, filtered_and_plain(settings)), prices),
         results.questions_text(frame.questions(records)),
         wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
         wording.fell_back(sum(row.waiting for row in measured.rows)),
-    ]
-    output.emit("".join(f"{line.rstrip()}\n" for line in lines if line))
+    )
 
 
 def _save(labelled: LabelledOptions, place: Place, sides: Sides, name: str) -> None:
     """Measure one set of settings beside all alternatives, as a run."""
-    from ragfilter.cli.runs import shown
-    from ragfilter.evaluate import query_sets, runs
-
     ((loaded, user),) = sides.load()
     with labelled.open("eval", place, user) as opened:
         warn_of(opened.labels)
@@ -213,12 +189,6 @@ def _save(labelled: LabelledOptions, place: Place, sides: Sides, name: str) -> N
 
 def _several(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
     """Measure settings side by side. Stopped early, report the queries that are finished."""
-    from ragfilter.cli import results
-    from ragfilter.cli.report import compared_settings
-    from ragfilter.evaluate import frame
-    from ragfilter.evaluate.measure import check_llm, measure, viewer_of
-    from ragfilter.evaluate.variants import Variant, with_unfiltered
-
     variants, left_out = sides.variants()
     user = viewer_of(variants, sides.user)
     with labelled.open("eval", place, user, bare=not sides.prompts) as opened:
@@ -260,7 +230,7 @@ def _several(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
                 records, compared, reference, prices, each_query=not sides.vary
             )
             head_line = f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n"
-            output.emit(head_line + text + "".join(f"{note}\n" for note in notes))
+            output.emit(output.text_of(head_line + text, *notes))
 
         with output.at_the_end(report):
             measured = measure(labels, compared, opened.backends, user, timed=not sides.vary)

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from ragfilter.basics.files import write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     QUERIES,
+    File,
     Filtering,
     LabelledOptions,
     Place,
+    Texts,
     refuse,
     warn_in_sample,
     warn_of,
 )
 from ragfilter.errors import InputError
+from ragfilter.evaluate import gate as gating
+from ragfilter.evaluate import wording
+from ragfilter.evaluate.evaluation import evaluate
+from ragfilter.evaluate.labelled_queries import labels_version
+from ragfilter.stores.relabel import mapped_share
 from ragfilter.text.numbers import counted
 
 log = logging.getLogger(__name__)
 
 BROKEN = 1
 OTHER_FILE = "Name another file."
-figures = partial(typer.Option, metavar="FIGURE=NUMBER")
+FIGURE = {"metavar": "FIGURE=NUMBER"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,35 +48,25 @@ def gate(
     labelled: GateOptions,
     place: Place,
     filtering: Filtering,
-    least: Annotated[
-        list[str] | None, figures("--min", help="Minimum mean of a figure. Repeatable.")
-    ] = None,
-    most: Annotated[
-        list[str] | None, figures("--max", help="Maximum mean of a figure. Repeatable.")
-    ] = None,
-    baseline: Annotated[Path | None, "Compare with the figures in this file."] = None,
+    least: Annotated[Texts, "--min", "Minimum mean of a figure. Repeatable.", FIGURE] = None,
+    most: Annotated[Texts, "--max", "Maximum mean of a figure. Repeatable.", FIGURE] = None,
+    baseline: Annotated[File, "Compare with the figures in this file."] = None,
     max_drop: Annotated[
-        list[str] | None, figures(help="Maximum drop of a mean; default: recall=0.02 f1=0.02.")
+        Texts, "Maximum drop of a mean; default: recall=0.02 f1=0.02.", FIGURE
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update-baseline", help="Write --baseline, unless a limit is broken.")
+        bool, "--update-baseline", "Write --baseline, unless a limit is broken."
     ] = False,
     watch: Annotated[
-        Path | None, "Compare the questions of this log (JSON lines) with --baseline, unlabelled."
+        File, "Compare the questions of this log (JSON lines) with --baseline, unlabelled."
     ] = None,
-    junit: Annotated[Path | None, "Write the checks to this file as JUnit XML."] = None,
+    junit: Annotated[File, "Write the checks to this file as JUnit XML."] = None,
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
     Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
     chooses among the queries. Exits with 1 if any check fails.
     """
-    from ragfilter.evaluate import gate as gating
-    from ragfilter.evaluate import wording
-    from ragfilter.evaluate.evaluation import evaluate
-    from ragfilter.evaluate.labelled_queries import labels_version
-    from ragfilter.stores.relabel import mapped_share
-
     if watch is not None:
         refuse("beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
                       junit=junit, queries=labelled.queries)  # fmt: skip
@@ -114,7 +108,7 @@ def gate(
             progress=output.progress("queries"),
         )  # fmt: skip
         incomplete = backends.incomplete
-        mapped = mapped_share(bench.labels.places(place.collection))
+        mapped = mapped_share(bench.labels.quotations(place.collection))
     rows = gating.reached(measured.records)
     gate = gating.decide(
         rows, limits,
@@ -143,7 +137,8 @@ def gate(
     failing = gating.failing(gate)
     verb = "breaks" if failing == 1 else "break"
     broken = gating.broken(reversed(gate.every), labels.queries)
-    lines = [
+    output.show(
+        head | gate.model_dump(exclude={"notes"}),
         f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
         f"{counted(n, 'labelled question')}",
         *(f"{'ok' if one.passed else 'BROKEN':6s}  {one.line}" for one in gate.every),
@@ -152,9 +147,7 @@ def gate(
         gate.verdict,
         wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
         wording.fell_back(waiting),
-    ]
-    text = "".join(f"{line}\n" for line in lines if line)
-    output.show(head | gate.model_dump(exclude={"notes"}), text)
+    )
     if update and baseline is not None and not gate.passed:
         output.tell(f"Not written: {baseline}, because a limit is broken.")
     elif update and baseline is not None:
@@ -165,8 +158,6 @@ def gate(
 
 def _watch(log_file: Path, baseline: Path | None) -> int:
     """Compare a log with the baseline. Returns 1 if something moved."""
-    from ragfilter.evaluate import gate as gating
-
     if baseline is None:
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     now = gating.read_log(log_file)
@@ -177,11 +168,10 @@ def _watch(log_file: Path, baseline: Path | None) -> int:
             remedy=f"At least {gating.MIN_QUERIES} on each side are needed.",
         )
     told = gating.what_moved(found)
-    lines = [
+    output.show(
+        {"queries": len(now), "drift": found, "verdict": told},
         f"{log_file.name}: {counted(len(now), 'question')}",
         *(f"{'MOVED' if shift.moved else 'ok':6s}  {shift}" for shift in found),
         told,
-    ]
-    document = {"queries": len(now), "drift": found, "verdict": told}
-    output.show(document, "".join(f"{line}\n" for line in lines if line))
+    )
     return BROKEN if told else 0

@@ -6,23 +6,26 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, columns_of, in_words, refuse, text_option
+from ragfilter.cli.options import DataDir, Texts, columns_of, in_words, refuse
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
+from ragfilter.indexing.order import Done, Order, carry_out
+from ragfilter.indexing.queue import Queue
+from ragfilter.indexing.sentences import Sentences, prepare
+from ragfilter.ingest.load import DEMOS
+from ragfilter.ingest.records import ReadOptions
+from ragfilter.settings.deployment import Deployment
+from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunks, counted
-
-if TYPE_CHECKING:
-    from ragfilter.indexing.order import Done, Order
-    from ragfilter.indexing.queue import Queue
-    from ragfilter.settings.deployment import Deployment
+from ragfilter.workbench import read_deployment
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +39,7 @@ LOOK_S = 0.2
 @command(json=True)
 def index(
     source: Annotated[str, typer.Argument(help=f"{SOURCES}.", callback=in_words)] = "",
-    collection: Annotated[
-        str, text_option("--collection", "-c", help="Its name. Default: demo or adsapi.")
-    ] = "",
+    collection: Annotated[str, "--collection", "-c", "Its name. Default: demo or adsapi."] = "",
     reset: Annotated[bool, "Empty the collection first. Labels and edited rules stay."] = False,
     rebuild: Annotated[
         bool, "Rebuild the collection from ragfilter's own copy, without SOURCE."
@@ -50,13 +51,8 @@ def index(
         int, "Characters that a chunk repeats from the end of the previous one."
     ] = 0,
     headings: Annotated[bool, "Split Markdown at its headings."] = True,
-    column: Annotated[
-        list[str] | None, "CSV column of a field, such as text=Body. Repeatable."
-    ] = None,
-    ray: Annotated[
-        str,
-        text_option("--ray", help="Embed on the Ray cluster at this address; local starts one."),
-    ] = "",
+    column: Annotated[Texts, "CSV column of a field, such as text=Body. Repeatable."] = None,
+    ray: Annotated[str, "Embed on the Ray cluster at this address; local starts one."] = "",
     skip_bad: Annotated[bool, "Leave out records that cannot be used, and list them."] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -64,10 +60,6 @@ def index(
 
     If the app has the workspace open, it does the indexing.
     """
-    from ragfilter.indexing.order import Order
-    from ragfilter.ingest.load import DEMOS
-    from ragfilter.ingest.records import ReadOptions
-
     name = collection or (source if source in DEMOS else "")
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
@@ -99,9 +91,6 @@ def index(
 def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with options.open_for(data_dir, "index") as bench:
-            from ragfilter.indexing.order import carry_out
-            from ragfilter.indexing.sentences import Sentences, prepare
-
             report = carry_out(order, bench, progress.show)
             for embedded in prepare(bench, Sentences(bench.workspace)):
                 progress.show("sentences embedded", *embedded)
@@ -132,10 +121,6 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
     Returns None if that process accepts no jobs. At an address, the app may be on another machine,
     which does not have the source.
     """
-    from ragfilter.indexing.queue import Queue
-    from ragfilter.stores.workspace import database_of
-    from ragfilter.workbench import read_deployment
-
     deployment = read_deployment(data_dir=data_dir)
     folder = Path(deployment.data_dir).expanduser().resolve()
     if deployment.address:
@@ -145,10 +130,6 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
 
 
 def _waited(queue: Queue, order: Order, deployment: Deployment, progress: _Progress) -> Done:
-    from dataclasses import replace
-
-    from ragfilter.ingest.load import DEMOS
-
     source = order.source
     if source and source not in DEMOS:
         # The app may have another working directory.

@@ -7,61 +7,50 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ragfilter.basics.files import write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import (
-    DryRun,
-    Filtering,
-    Place,
-    Viewing,
-    load_config,
-    refuse,
-    text_option,
-)
+from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_config, refuse
+from ragfilter.engine.complete import find_chunks
 from ragfilter.errors import InputError
+from ragfilter.evaluate import labelling, query_sets
+from ragfilter.evaluate.labelling import to_label
+from ragfilter.evaluate.query_files import read_import, read_spans, span_lines, write
+from ragfilter.indexing.order import keep_quotes, remap_labels
+from ragfilter.layers.cutoff import cutoff_detail
+from ragfilter.report.rows import rows as list_rows
+from ragfilter.stores.labels import conflicts, qrels_of, visible_labels
+from ragfilter.stores.preferences import CHOICES, Answered
+from ragfilter.stores.relabel import Relabelled, add_spans
 from ragfilter.text.numbers import counted
 
-if TYPE_CHECKING:
-    from ragfilter.stores.preferences import Answered
-    from ragfilter.stores.relabel import Relabelled
-
-
-labels = make_group("labels", "Make, import, export, list and propose labels.")
+labels = make_group("labels")
 
 SetName = Annotated[
-    str,
-    text_option(
-        "--set-name", help="Name of the query set. The sets labelled and asked always exist."
-    ),
+    str, "--set-name", "Name of the query set. The sets labelled and asked always exist."
 ]
 
 
 @command(labels, "import", json=True)
 def import_(
     place: Place,
-    queries: Annotated[
-        Path | None, typer.Option(help="Questions: BEIR's queries.jsonl, .csv or .txt.")
-    ] = None,
-    qrels: Annotated[Path | None, "Labels, as BEIR or TREC qrels."] = None,
+    queries: Annotated[File, "Questions: BEIR's queries.jsonl, .csv or .txt."] = None,
+    qrels: Annotated[File, "Labels, as BEIR or TREC qrels."] = None,
     spans: Annotated[
         Path | None,
         "Labels of spans: JSON lines with question, source, and quote or start and end.",
     ] = None,
-    sources: Annotated[Path | None, "Folder of the texts that start and end count in."] = None,
+    sources: Annotated[File, "Folder of the texts that start and end count in."] = None,
     name: SetName = "",
     by_llm: Annotated[bool, "Mark these labels as made by an LLM."] = False,
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
     """Import questions as a query set, or labels of spans. Labels are credited to a labeller named
     after the file."""
-    from ragfilter.evaluate import query_sets
-    from ragfilter.evaluate.query_files import read_import
-
     if spans is not None:
         refuse("beside --spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm,
                       replace=replace)  # fmt: skip
@@ -94,9 +83,6 @@ def import_(
 
 
 def _import_spans(place: Place, path: Path, sources: Path | None) -> None:
-    from ragfilter.evaluate.query_files import read_spans
-    from ragfilter.stores.relabel import add_spans
-
     spans = read_spans(path, sources)
     with place.open("labels") as bench:
         store = bench.collection(place.collection)
@@ -112,8 +98,6 @@ def map_(place: Place, dry_run: DryRun = False) -> None:
 
     Indexing does this, too. A label that is ambiguous or gone does not count, and is listed.
     """
-    from ragfilter.indexing.order import keep_quotes, remap_labels
-
     with place.open("labels") as bench:
         store = bench.collection(place.collection)
         keep_quotes(bench, place.collection)
@@ -123,11 +107,12 @@ def map_(place: Place, dry_run: DryRun = False) -> None:
 
 
 def _show_mapped(place: Place, made: Relabelled, incomplete: str) -> None:
-    lines = [f"{place.collection}: {made.told or 'no label had to be mapped'}"]
-    for query, quoted, found in made.lost:
-        lines.append(f"  {found}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}")
-    document = place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost}
-    output.show(document, "\n".join(lines) + "\n")
+    output.show(
+        place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost},
+        f"{place.collection}: {made.words or 'no label had to be mapped'}",
+        *(f"  {found}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}"
+          for query, quoted, found in made.lost),
+    )  # fmt: skip
 
 
 @command(labels)
@@ -138,16 +123,9 @@ def export(
     name: SetName = "labelled",
     trec: Annotated[bool, "Write TREC qrels instead of BEIR qrels."] = False,
     spans: Annotated[bool, "Also write what people's labels judge, as spans.jsonl."] = False,
-    llm: Annotated[
-        bool, typer.Option("--with-llm", help="Also write an LLM's labels, to their own file.")
-    ] = False,
+    llm: Annotated[bool, "--with-llm", "Also write an LLM's labels, to their own file."] = False,
 ) -> None:
     """Write a query set and its labels, if it has any, as BEIR or TREC files."""
-    from ragfilter.evaluate import query_sets
-    from ragfilter.evaluate.query_files import span_lines, write
-    from ragfilter.indexing.order import keep_quotes
-    from ragfilter.stores.labels import visible_labels
-
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue, _ = place.entries(bench)
@@ -158,20 +136,17 @@ def export(
                 if each.made_by == "human" and each.query in asked}  # fmt: skip
         if spans:
             keep_quotes(bench, collection)
-        lines = [*span_lines(visible, bench.labels.places(collection))] if spans else []
+        lines = [*span_lines(visible, bench.labels.quotations(collection))] if spans else []
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
     if spans:
         write_text(folder / "spans.jsonl", "".join(lines), remedy="Name another folder.")
         written.append(folder / "spans.jsonl")
-    output.emit("".join(f"{path}\n" for path in written))
+    output.emit(output.text_of(*map(str, written)))
 
 
 @command(labels, "list", json=True)
 def list_(place: Place, viewing: Viewing) -> None:
     """Count a collection's labels and query sets, and show where labellers disagree."""
-    from ragfilter.evaluate import query_sets
-    from ragfilter.stores.labels import conflicts, visible_labels
-
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue, incomplete = place.entries(bench)
@@ -194,7 +169,7 @@ def list_(place: Place, viewing: Viewing) -> None:
         grades = ", ".join(f"{each.who} says {each.grade}" for each in pair)
         lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {grades}")
     lines += [f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}"] if by_llm else []
-    output.show(document, "\n".join(lines) + "\n")
+    output.show(document, *lines)
 
 
 @command(labels, json=True)
@@ -202,18 +177,13 @@ def propose(
     place: Place,
     viewing: Viewing,
     name: SetName = "labelled",
-    depth: Annotated[
-        int, typer.Option(min=1, max=200, help="Top chunks to label for every question.")
-    ] = 10,
+    depth: Annotated[int, "Top chunks to label for every question.", {"min": 1, "max": 200}] = 10,
     yes: Annotated[bool, "Call the LLM. Without this, only the cost is shown."] = False,
 ) -> None:
     """Have an LLM label the top chunks of every question, and those that people have labelled.
 
     These labels are marked as made by an LLM, and count only on request.
     """
-    from ragfilter.evaluate import labelling, query_sets
-    from ragfilter.stores.labels import visible_labels
-
     user, collection = viewing.user, place.collection
     settings = load_config(None, viewing.config, viewing.values, {}).settings
     with place.open("labels") as bench:
@@ -264,8 +234,6 @@ def mark(
     ] = 2,
 ) -> None:
     """Label chunks as relevant to a question, all or none. Replaces your earlier labels."""
-    from ragfilter.engine.complete import find_chunks
-
     if not question.strip():
         raise InputError("The question is empty.", remedy="Write the question to label for.")
     with place.open("labels") as bench:
@@ -276,7 +244,7 @@ def mark(
                 f"There is no chunk {missing[0]!r} in {place.collection}.",
                 remedy="Use the ids that `ragfilter labels next` lists.",
             )
-        bench.labels.mark(
+        bench.labels.label(
             place.collection, question, list(dict.fromkeys(chunks)), grade,
             who=bench.deployment.user,
         )  # fmt: skip
@@ -286,9 +254,7 @@ def mark(
 @command(labels)
 def undo(
     place: Place,
-    last: Annotated[
-        int, typer.Option("--last", "-n", min=1, help="How many labels to take back.")
-    ] = 1,
+    last: Annotated[int, "--last", "-n", "How many labels to take back.", {"min": 1}] = 1,
 ) -> None:
     """Take back your last labels. The ones that they replaced count again."""
     with place.open("labels") as bench:
@@ -298,7 +264,7 @@ def undo(
         taken = sorted(own, key=lambda label: label.id)[-last:]
         bench.labels.take_back([label.id for label in taken])
     lines = [f"taken back: {each.chunk_id} = {each.grade} for {each.query!r}" for each in taken]
-    output.emit("\n".join(lines or [f"{me} has no labels in {place.collection}"]) + "\n")
+    output.emit(output.text_of(*lines or [f"{me} has no labels in {place.collection}"]))
 
 
 @command(labels, "next", json=True)
@@ -306,15 +272,10 @@ def next_(
     question: Question,
     place: Place,
     filtering: Filtering,
-    first: Annotated[int, typer.Option("-n", min=1, help="How many chunks to list.")] = 5,
+    first: Annotated[int, "-n", "How many chunks to list.", {"min": 1}] = 5,
     blind: Annotated[bool, "In an order that says nothing about rank or outcome."] = False,
 ) -> None:
     """List the chunks to label next: the first ranks, those beside the cut, some of the rest."""
-    from ragfilter.evaluate.labelling import to_label
-    from ragfilter.layers.cutoff import cutoff_detail
-    from ragfilter.report.rows import rows as list_rows
-    from ragfilter.stores.labels import qrels_of
-
     loaded, user = filtering.load()
     with place.open("labels") as bench:
         result = options.ask(question, loaded.settings, place.backends(bench), user)
@@ -328,18 +289,17 @@ def next_(
     chunks = {hit.id: hit.chunk for hit in result.hits}
     left = [chunks[i] for i in order if i not in judged]
     shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]
-    document = place.head(result.pool.incomplete) | {"left": len(left), "next": shown}
-    lines = [f"{i}  {title}\n  {' '.join(text.split())[:TEXT_CHARS]}\n" for each in shown
-             for i, title, text in [each.values()]]  # fmt: skip
-    lines.append(f"{counted(len(left), 'chunk')} left to label\n")
-    output.show(document, "".join(lines))
+    output.show(
+        place.head(result.pool.incomplete) | {"left": len(left), "next": shown},
+        *(f"{each.id}  {each.name}\n  {' '.join(each.text.split())[:TEXT_CHARS]}"
+          for each in left[:first]),
+        f"{counted(len(left), 'chunk')} left to label",
+    )  # fmt: skip
 
 
 @command(labels, "preferences", json=True)
 def preferences(place: Place, viewing: Viewing) -> None:
     """List the votes on pairs of answers. Votes on hidden or deleted chunks are left out."""
-    from ragfilter.stores.preferences import CHOICES
-
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).entries()

@@ -61,14 +61,13 @@ def columns_of(given: Sequence[str]) -> dict[str, str]:
     return {name.strip(): column.strip() for name, _, column in pairs}
 
 
-text_option = partial(typer.Option, callback=in_words)
+Text = str | None
+Texts = list[str] | None
+File = Path | None
 text_argument = partial(typer.Argument, callback=in_words)
 
-CollectionName = Annotated[str, text_option("--collection", "-c", help="Name of the collection.")]
-ProfileName = Annotated[
-    str | None,
-    typer.Option("--profile", "-p", help=f"{', '.join(PROFILES)}. Default: {DEFAULT}."),
-]
+CollectionName = Annotated[str, "--collection", "-c", "Name of the collection."]
+ProfileName = Annotated[Text, "--profile", "-p", f"{', '.join(PROFILES)}. Default: {DEFAULT}."]
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:
@@ -98,29 +97,19 @@ def file_of(value: Path, deployment: Deployment) -> Path:
 
 
 ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        help="Settings file (TOML), or the name of settings saved in the app.",
-        callback=settings_file,
-    ),
+    File,
+    "--config",
+    "Settings file (TOML), or the name of settings saved in the app.",
+    {"callback": settings_file},
 ]
-SetValues = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Set any setting, as layer.field=value. Repeatable."),
-]
+SetValues = Annotated[Texts, "--set", "Set any setting, as layer.field=value. Repeatable."]
 Level = Annotated[
     int | None,
-    typer.Option(
-        "--level",
-        min=0,
-        help="The user's clearance level: what is above it is hidden, whatever the settings say.",
-    ),
+    "--level",
+    "The user's clearance level: what is above it is hidden, whatever the settings say.",
+    {"min": 0},
 ]
-Departments = Annotated[
-    list[str] | None,
-    typer.Option("--department", help="A department of the user. Repeatable."),
-]
+Departments = Annotated[Texts, "--department", "A department of the user. Repeatable."]
 DataDir = Annotated[
     str | None,
     # Eager, because `--config` may name settings of this workspace.
@@ -139,16 +128,13 @@ Verbose = Annotated[
     ),
 ]
 LogForm = Annotated[
-    LogFormat | None,
-    typer.Option(
-        "--log", help="Log one line per query to standard error: text, as with -v, or JSON."
-    ),
+    LogFormat | None, "Log one line per query to standard error: text, as with -v, or JSON."
 ]
 GapThreshold = Annotated[
     str | None, setting("cutoff.gap_threshold", "--gap-threshold", metavar="NUMBER")
 ]
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+DryRun = Annotated[bool, "Only show what would change."]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
 MAX_NUMBER = 1_000_000_000
 
@@ -325,13 +311,9 @@ class QueryOptions:
     """Options that name queries and select some of them."""
 
     queries: Annotated[str | None, QUERIES] = None
-    qrels: Annotated[
-        str | None, "Their labels, a qrels.tsv file. Built in for demo and adsapi."
-    ] = None
-    only: Annotated[list[str] | None, "Use only the query with this ID. Repeatable."] = None
-    leave_out: Annotated[
-        list[str] | None, text_option("--except", help="Leave out this query. Repeatable.")
-    ] = None
+    qrels: Annotated[Text, "Their labels, a qrels.tsv file. Built in for demo and adsapi."] = None
+    only: Annotated[Texts, "Use only the query with this ID. Repeatable."] = None
+    leave_out: Annotated[Texts, "--except", "Leave out this query. Repeatable."] = None
 
     def read(
         self, bench: Workbench, place: Place, user: User, *, bare: bool = False
@@ -349,8 +331,8 @@ class QueryOptions:
     def load(
         self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False
     ) -> tuple[Labels, bool]:
-        """The chosen queries, and whether they are those of a set that is stored in `book`, rather
-        than in files. Raises InputError, StoreError."""
+        """The chosen queries, and whether they come from a set in `book` rather than from files.
+        Raises InputError, StoreError."""
         from ragfilter.evaluate import query_sets
         from ragfilter.evaluate.labelled_queries import Labels, choose
         from ragfilter.evaluate.query_files import read_questions
@@ -383,9 +365,7 @@ class LabelledOptions(QueryOptions):
     """Options for labelled queries, without which there is nothing to measure."""
 
     queries: Annotated[str, QUERIES]
-    llm: Annotated[
-        bool, typer.Option("--with-llm", help="An LLM's labels count where nobody has labelled.")
-    ] = False
+    llm: Annotated[bool, "--with-llm", "An LLM's labels count where nobody has labelled."] = False
 
     @contextmanager
     def open(

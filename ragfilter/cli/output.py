@@ -69,9 +69,14 @@ as_json = False
 """Whether the command that runs was given --json."""
 
 
-def show(document: object, text: str) -> None:
-    """Write a result: `document` as JSON, or `text` for people."""
-    emit(document if as_json else text)
+def show(document: object, *lines: str) -> None:
+    """Write a result: `document` as JSON, or the `lines`, without empty ones, for people."""
+    emit(document if as_json else text_of(*lines))
+
+
+def text_of(*lines: str) -> str:
+    """These lines, without empty ones. A line may be several, such as a table."""
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines if line)
 
 
 def emit(result: object, *, as_file: bool = False) -> bool:

@@ -15,16 +15,10 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, AnswerStream
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import (
-    Filtering,
-    GapThreshold,
-    Place,
-    refuse,
-    setting,
-)
+from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
 from ragfilter.cli.output import percent
 from ragfilter.engine.replay import as_user
-from ragfilter.judge import call
+from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult
 from ragfilter.protocols import ChatModel
 from ragfilter.report import (
@@ -57,12 +51,10 @@ def query(
     filtering: Filtering,
     k: Annotated[
         str | None,
-        typer.Option(
-            "-k",
-            metavar="N",
-            help="Maximum number of results. Sets retrieval.k, cutoff.max_results, "
-            "judge.max_chunks and quality.min_top_k (and quality.max_top_k if it is smaller).",
-        ),
+        "-k",
+        "Maximum number of results. Sets retrieval.k, cutoff.max_results, "
+        "judge.max_chunks and quality.min_top_k (and quality.max_top_k if it is smaller).",
+        {"metavar": "N"},
     ] = None,
     gap_threshold: GapThreshold = None,
     distance_threshold: Annotated[
@@ -72,17 +64,15 @@ def query(
     files: Annotated[str | None, setting("retrieval.source_pattern", "--files")] = None,
     rerank: Annotated[
         bool | None,
-        typer.Option(
-            "--rerank/--no-rerank",
-            help="Whether the LLM judges the chunks of this query. Without it, the first "
-            "judge.max_chunks are kept, unless the cutoff is on.",
-            show_default=False,
-        ),
+        "--rerank/--no-rerank",
+        "Whether the LLM judges the chunks of this query. Without it, the first "
+        "judge.max_chunks are kept, unless the cutoff is on.",
+        {"show_default": False},
     ] = None,
     references: Annotated[bool, "With --json: add each hit's references as refs."] = False,
     answer: Annotated[bool, "Answer from the kept chunks."] = False,
     debug: Annotated[bool, "Print the trace (with --json: on standard error)."] = False,
-    every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,
+    every: Annotated[bool, "--all", "List every dropped chunk."] = False,
 ) -> int:
     """Query a collection and see what is kept, what is dropped, and why."""
     flags: dict[str, dict[str, object]] = {
@@ -98,7 +88,7 @@ def query(
     if k is not None:
         loaded = replace(loaded, settings=looking_first_at_k(loaded.settings))
     if rerank is False:
-        loaded = replace(loaded, settings=call.settings_without_judge(loaded.settings))
+        loaded = replace(loaded, settings=settings_without_judge(loaded.settings))
 
     with place.open("query") as bench:
         result = options.ask(text, loaded.settings, place.backends(bench), user)
@@ -182,10 +172,11 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
         f"{result.message}\n" if result.message else "",
         _hit_table(shown) if shown else "",
     ]
-    text = "\n".join(filter(None, parts))
-    if hidden:
-        text += f"… and {hidden} of {len(dropped)} dropped more; --all lists them\n"
-    return text + "".join(f"waits for {need.kind}: {need.why}\n" for need in result.needs)
+    return output.text_of(
+        "\n".join(filter(None, parts)),
+        f"… and {hidden} of {len(dropped)} dropped more; --all lists them" if hidden else "",
+        *(f"waits for {need.kind}: {need.why}" for need in result.needs),
+    )
 
 
 def _figures(result: PoolResult, view: Summary, profile: str) -> str:
@@ -240,8 +231,9 @@ def _judge_lines(result: PoolResult) -> str:
         time = "cached" if stats.cached else numbers.ms(stats.ms)
         model = f"{stats.model}, {stats.prompt_version}"
         lines = [f"judge: {figures} | {tokens}, {time} | {model}", f"  decisions: {verdicts}"]
-    lines += [f"  ignored in its reply: {remark}" for remark in remarks(result)]
-    return "\n".join(lines) + "\n"
+    return output.text_of(
+        *lines, *(f"  ignored in its reply: {remark}" for remark in remarks(result))
+    )
 
 
 def answer_text(answer: Answer, context: Context) -> str:
@@ -262,7 +254,7 @@ def answer_text(answer: Answer, context: Context) -> str:
             f"{about}{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} answer tokens, "
             f"{numbers.ms(answer.ms)}{cost}{', cached' if answer.cached else ''}"
         )
-    return "\n".join(lines) + "\n"
+    return output.text_of(*lines)
 
 
 def answer_document(answer: Answer, context: Context) -> dict[str, Any]:

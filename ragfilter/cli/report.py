@@ -9,27 +9,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import DataDir, Filtering, Place, file_of, load_config
+from ragfilter.cli.options import DataDir, Filtering, Place, Text, file_of, load_config
 from ragfilter.cli.query import answer_of
 from ragfilter.cli.runs import RunId
 from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate import runs
+from ragfilter.evaluate.runs import changed_since, load, settings_of
 from ragfilter.model import PoolResult
+from ragfilter.publish import reports
+from ragfilter.publish.reports import Called, ShownAnswer
 from ragfilter.settings.profiles import PROFILES
+from ragfilter.workbench import Workbench
 
-if TYPE_CHECKING:
-    from ragfilter.publish.reports import Called, ShownAnswer
-    from ragfilter.workbench import Workbench
-
-report = make_group(
-    "report", "Write a self-contained HTML report: of a query, a run, or two runs compared."
-)
+report = make_group("report")
 
 Out = Annotated[
     Path | None,
@@ -42,15 +41,11 @@ def query(
     text: Annotated[str, "The question."],
     place: Place,
     filtering: Filtering,
-    against: Annotated[
-        str | None, "Side A: a profile, settings file, saved settings, or run."
-    ] = None,
+    against: Annotated[Text, "Side A: a profile, settings file, saved settings, or run."] = None,
     answer: Annotated[bool, "Include the answers of both sides. May call an LLM."] = False,
     out: Out = None,
 ) -> None:
     """Report what the filter does to one question, or how two settings differ on it."""
-    from ragfilter.publish import reports
-
     loaded, user = filtering.load()
     with place.open("report") as bench:
         backends = place.backends(bench)
@@ -93,9 +88,6 @@ def query(
 @command(report, "run")
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
-    from ragfilter.evaluate.runs import changed_since, load
-    from ragfilter.publish import reports
-
     with options.open_for(data_dir, "report") as bench:
         run = load(bench.runs.get(number), bench.runs)
         since = changed_since(run.run.plan, bench)
@@ -110,9 +102,6 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
 @command(report)
 def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
-    from ragfilter.evaluate import runs
-    from ragfilter.publish import reports
-
     with options.open_for(data_dir, "report") as bench:
         a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
         compared = runs.compare(a, b, bench)
@@ -130,11 +119,7 @@ def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None)
 
 def compared_settings(against: str, bench: Workbench) -> Called:
     """The settings that `--against` names. Raises InputError, SettingsError."""
-    from ragfilter.publish.reports import Called
-
     if against.isdecimal() and len(against) < 10:
-        from ragfilter.evaluate.runs import settings_of
-
         run = bench.runs.get(int(against))
         return Called(f"run {run.id}", run.plan.profile, settings_of(run))
     profile, file = (against, None) if against in PROFILES else (None, Path(against))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragfilter.cli.output import percent, table
+from ragfilter.answer.stream import Prices
+from ragfilter.cli.output import percent, table, text_of
 from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
@@ -16,9 +16,6 @@ from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import money, p_value, signed
 from ragfilter.text.titles import query_name
-
-if TYPE_CHECKING:
-    from ragfilter.answer.stream import Prices
 
 QUERY_WIDTH, CHANGES = 34, 10
 FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
@@ -72,16 +69,12 @@ def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
     """Two sides as text, with the queries that changed most."""
     if not pairs.queries:
         return "The two sides have no queries in common.\n"
-    lines = [
+    return text_of(
         f"{b} against {a}, F1: {pairs.wins} better, {pairs.losses} worse, {pairs.ties} the same",
         f"mean {wording.gain(pairs.gain)}, {p_value(pairs.p_value)} (paired permutation test)",
-    ]
-    lines += [
-        f"  {signed(row['gain'])}  {query_name(row['id'], row['query'], QUERY_WIDTH)}"
-        for row in cells(frame.most_changed(sides))[:CHANGES]
-        if row["gain"]
-    ]
-    return "\n".join(lines) + "\n"
+        *(f"  {signed(row['gain'])}  {query_name(row['id'], row['query'], QUERY_WIDTH)}"
+          for row in cells(frame.most_changed(sides))[:CHANGES] if row["gain"]),
+    )  # fmt: skip
 
 
 def several_text(

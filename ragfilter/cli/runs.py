@@ -6,23 +6,30 @@ Source: docs/design.md#evaluate.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ragfilter.cli import options, output
+from ragfilter.cli import options, output, results
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MAX_NUMBER, DataDir, Place
+from ragfilter.cli.options import MAX_NUMBER, DataDir, Place, Text
 from ragfilter.cli.output import table
-from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
-    from ragfilter.workbench import Workbench
-
-runs = make_group(
-    "runs", "List, show, compare and remove saved runs; `ragfilter eval --save` makes them."
+from ragfilter.evaluate import query_sets, wording
+from ragfilter.evaluate.query_files import matched, read_traces
+from ragfilter.evaluate.query_sets import untitled
+from ragfilter.evaluate.runs import (
+    ComparedRuns,
+    MeasuredRun,
+    changed_since,
+    compare,
+    load,
+    settings_name,
 )
+from ragfilter.text.numbers import counted
+from ragfilter.text.titles import query_id
+from ragfilter.workbench import Workbench
+
+runs = make_group("runs")
 
 RunId = Annotated[
     int, typer.Argument(metavar="RUN", min=1, max=MAX_NUMBER, help="Number of the run.")
@@ -31,14 +38,10 @@ RunId = Annotated[
 
 @command(runs, "list", json=True)
 def list_(
-    collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="List only this collection's runs.")
-    ] = None,
+    collection: Annotated[Text, "--collection", "-c", "List only this collection's runs."] = None,
     data_dir: DataDir = None,
 ) -> None:
     """List the saved runs, newest first."""
-    from ragfilter.evaluate.runs import settings_name
-
     with options.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
     if output.as_json:
@@ -60,15 +63,11 @@ def list_(
 def import_(
     place: Place,
     traces: Annotated[Path, typer.Argument(help="JSON lines: OTLP, or spans from Phoenix.")],
-    name: Annotated[str, "Name of the query set; by default that of the file."] = "",
+    name: Annotated[str, "Name of the query set. Default: the file's name."] = "",
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
     """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
     under other settings."""
-    from ragfilter.evaluate import query_sets
-    from ragfilter.evaluate.query_files import matched, read_traces
-    from ragfilter.text.titles import query_id
-
     found = read_traces(traces)
     with place.open("runs") as bench:
         store = bench.collection(place.collection)
@@ -96,18 +95,12 @@ def show(
     run: RunId,
     against: Annotated[
         int | None,
-        typer.Option(
-            metavar="RUN",
-            min=1,
-            max=MAX_NUMBER,
-            help="Compare with this run as side A, query by query.",
-        ),
+        "Compare with this run as side A, query by query.",
+        {"metavar": "RUN", "min": 1, "max": MAX_NUMBER},
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show the table of a run, or its comparison with another run."""
-    from ragfilter.evaluate.runs import compare, load
-
     with options.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)
         if against is not None:
@@ -128,11 +121,6 @@ def remove(run: RunId, data_dir: DataDir = None) -> None:
 
 def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
-    from ragfilter.cli import results
-    from ragfilter.evaluate import wording
-    from ragfilter.evaluate.query_sets import untitled
-    from ragfilter.evaluate.runs import changed_since, settings_name
-
     run, rows = measured.run, measured.rows
     gain, queries = measured.over_fixed_k, measured.questions.sort_index()
     notes = [
@@ -161,8 +149,6 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
 
 def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:
     """Two runs, as a document and as text."""
-    from ragfilter.cli import results
-
     a, b = compared.runs
     document = {
         "a": a, "b": b, "paired": compared.paired, "changes": results.documents(compared.sides),

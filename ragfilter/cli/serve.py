@@ -9,7 +9,6 @@ import socket
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from importlib.resources import files
-from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import Annotated, Literal
 
@@ -19,8 +18,7 @@ import typer
 from ragfilter.basics.threads import within
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.index import index
-from ragfilter.cli.options import DataDir, Departments, Filtering, Level, Place, refuse
+from ragfilter.cli.options import DataDir, Departments, File, Filtering, Level, Place, refuse
 from ragfilter.errors import InputError
 from ragfilter.model import PUBLIC
 from ragfilter.text.urls import shown
@@ -43,6 +41,8 @@ def serve_app(
         place = bench.deployment.address or str(bench.workspace.path)
         wanted = demo or not bench.collections()
     if wanted:
+        from ragfilter.cli.index import index
+
         output.tell("the demo collection is indexed first, which takes a minute")
         index("demo", data_dir=data_dir)
     os.environ["RAGFILTER_WORKSPACE"] = place
@@ -97,15 +97,11 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
 def serve(
     place: Place,
     filtering: Filtering,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the service.")] = 8000,
+    port: Annotated[int, "Port of the service.", {"min": 1, "max": 65535}] = 8000,
     host: Annotated[str, "Address to bind to; any but loopback needs --tokens."] = "127.0.0.1",
-    tokens: Annotated[
-        Path | None, typer.Option(help="TOML file of hashed tokens, each of which is a user.")
-    ] = None,
-    threads: Annotated[int, typer.Option(min=1, max=64, help="Questions answered at a time.")] = 4,
-    timeout: Annotated[
-        float, typer.Option(min=1, max=600, help="Seconds that an answer may take.")
-    ] = 30.0,
+    tokens: Annotated[File, "TOML file of hashed tokens, each of which is a user."] = None,
+    threads: Annotated[int, "Questions answered at a time.", {"min": 1, "max": 64}] = 4,
+    timeout: Annotated[float, "Seconds that an answer may take.", {"min": 1, "max": 600}] = 30.0,
     traces: Annotated[
         Literal["off", "ids", "texts"],
         typer.Option(help="Send OpenTelemetry spans of questions, without or with texts."),

@@ -16,10 +16,12 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
+    File,
     Filtering,
     LabelledOptions,
     Place,
     QueryOptions,
+    Text,
     refuse,
     settings_file,
     warn_of,
@@ -27,7 +29,7 @@ from ragfilter.cli.options import (
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate import wording
+from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.crossval import Target, read_target
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
@@ -37,6 +39,7 @@ from ragfilter.evaluate.tune import MARGIN, Gain, TunedMeans, Tuning, gathering,
 from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings, field
+from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 
 WRITTEN = "Written to {0}; use it with --config {0}."
@@ -47,11 +50,9 @@ class TuningOptions:
     """How to tune, and where to write the settings."""
 
     measure: Annotated[str, "f1, f2, or the fewest tokens at a recall, such as tokens@0.8."] = "f1"
-    folds: Annotated[
-        int, typer.Option(min=2, max=1000, help="Number of cross-validation folds.")
-    ] = 5
+    folds: Annotated[int, "Number of cross-validation folds.", {"min": 2, "max": 1000}] = 5
     rerank: Annotated[bool, "Whether to try reranking too, which takes most of the time."] = True
-    out: Annotated[Path | None, "Write the settings to this TOML file."] = None
+    out: Annotated[File, "Write the settings to this TOML file."] = None
 
     @property
     def target(self) -> Target:
@@ -81,9 +82,7 @@ def tune(
     place: Place,
     filtering: Filtering,
     options: TuningOptions,
-    strategy: Annotated[
-        str | None, f"Use this strategy: {field('cutoff.strategy').allowed()}."
-    ] = None,
+    strategy: Annotated[Text, f"Use this strategy: {field('cutoff.strategy').allowed()}."] = None,
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
 
@@ -155,13 +154,13 @@ def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: P
     alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
     rows = {**wording.compared_means(tuning), **alone}
     means = tuned.means
-    lines = [
+    table = output.table(
+        ("", *wording.cells(means, target)),
+        [(name, *wording.cells(each, target).values()) for name, each in rows.items()],
+    )
+    return output.text_of(
         f"{collection}: {tuning.queries} labelled queries, {tuning.candidates} candidates, "
-        f"{tuning.folds}-fold cross-validation\n",
-        output.table(
-            ("", *wording.cells(means, target)),
-            [(name, *wording.cells(each, target).values()) for name, each in rows.items()],
-        ),
+        f"{tuning.folds}-fold cross-validation\n\n{table}\n",
         f"{wording.verdict(tuning)}: {wording.gain_in(target.figure, tuned.gain.of)}.",
         ""
         if tuning.seen
@@ -169,13 +168,10 @@ def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: P
         f"{wording.gain_in(target.figure, tuned.gain_over_before.of)}.",
         wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
         *wording.notes(tuning),
-        "\n"
-        + "\n".join(f"{path} = {wording.shown(path, value)}" for path, value in changed.items())
-        if changed
-        else wording.UNCHANGED,
+        "\n" if changed else wording.UNCHANGED,
+        *(f"{path} = {wording.shown(path, value)}" for path, value in changed.items()),
         "" if file is None else f"\n{WRITTEN.format(file)}",
-    ]
-    return "\n".join(filter(None, lines)) + "\n"
+    )
 
 
 def _gain(gain: Gain) -> dict[str, Any]:
@@ -202,8 +198,8 @@ def fit_reranker(
     labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
-    depth: Annotated[int, typer.Option(min=2, max=500, help="Hits of each query to score.")] = 20,
-    out: Annotated[Path | None, "Write the settings with the fit to this TOML file."] = None,
+    depth: Annotated[int, "Hits of each query to score.", {"min": 2, "max": 500}] = 20,
+    out: Annotated[File, "Write the settings with the fit to this TOML file."] = None,
 ) -> None:
     """Fit a reranker's scores, of any range, to your labels, so that thresholds apply to them.
 
@@ -224,13 +220,12 @@ def fit_reranker(
     values = {"quality.reranker_slope": made.slope, "quality.reranker_offset": made.offset}
     if out is not None:
         write_text(out, to_toml(settings.with_values(values), loaded.profile), remedy=OTHER_OUT)
-    lines = [
+    output.show(
+        head | asdict(made) | {"settings": values, "settings_file": out},
         f"{reranker.name}: {made.hits} hits of {made.queries} queries, {made.relevant} relevant",
         *(f"{path} = {value:g}" for path, value in values.items()),
         "" if out is None else WRITTEN.format(out),
-    ]
-    document = head | asdict(made) | {"settings": values, "settings_file": out}
-    output.show(document, "\n".join(filter(None, lines)) + "\n")
+    )
 
 
 REFUSED = 1
@@ -247,7 +242,7 @@ def recalibrate(
         typer.Option("--from", help="The settings in use (TOML).", callback=settings_file),
     ] = None,
     margin: Annotated[
-        float, typer.Option(min=0, max=1, help="The largest loss that counts as no worse.")
+        float, "The largest loss that counts as no worse.", {"min": 0, "max": 1}
     ] = MARGIN,
 ) -> int:
     """Derive the settings anew after a change of embedding model, space, reranker, chunking or
@@ -257,9 +252,6 @@ def recalibrate(
     are shown to be no worse on the same questions. Without labels, thresholds are carried over by
     the recorded questions, which is a guess.
     """
-    from ragfilter.evaluate import query_sets
-    from ragfilter.stores.labels import ASKED
-
     if old is not None:
         refuse("beside --from", config=filtering.config)
         filtering = replace(filtering, config=old)
@@ -303,18 +295,16 @@ def recalibrate(
         "queries": len(labels.queries), "guess": tuning is None,
         "settings": settings.changed_from(before), "settings_file": written,
     }  # fmt: skip
-    lines = [f"{place.collection}: {questions}"]
-    if tuning is None:
-        lines += [wording.GUESS, ""]
-    else:
+    lines = [f"{wording.GUESS}\n\n"]
+    if tuning is not None:
         document |= {
             "measure": str(target), "margin": margin, "no_worse": no_worse,
             "stands_in": tuning.stands_in, "before": tuning.before.each,
             "after": tuning.tuned.means.each, "difference": tuning.tuned.gain_over_before.each,
         }  # fmt: skip
-        lines += ["", output.table(wording.SIDES, wording.sides(tuning))]
-        lines += filter(None, (wording.no_worse(tuning, margin), wording.stands_in(tuning)))
+        table = output.table(wording.SIDES, wording.sides(tuning))
+        lines = [f"\n{table}\n", wording.no_worse(tuning, margin), wording.stands_in(tuning)]
     lines += wording.changed(before, settings) or ["Nothing changes."]
-    lines += ["", WRITTEN.format(written)] if written else []
-    output.show(document, "\n".join(lines) + "\n")
+    lines += [wording.untouched_limits(settings), f"\n{WRITTEN.format(written)}" if written else ""]
+    output.show(document, f"{place.collection}: {questions}", *lines)
     return 0 if no_worse else REFUSED

@@ -4,28 +4,26 @@ place."""
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ragfilter.cli import options, output
 from ragfilter.cli.app import LOOK, app, command, make_group
-from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, columns_of, text_argument
+from ragfilter.cli.options import DataDir, File, Json, Verbose, Viewing, columns_of, text_argument
 from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
+from ragfilter.indexing.overview import Facts, overview
+from ragfilter.stores import manage
+from ragfilter.stores.foreign import Opening
+from ragfilter.stores.manage import copy_workspace
+from ragfilter.stores.manage import export as lines
 from ragfilter.text.numbers import chunks, counted
+from ragfilter.workbench import open_workspace_of, read_deployment
 
-if TYPE_CHECKING:
-    from ragfilter.indexing.overview import Facts
-
-group = typer.Typer(
-    help="List, export and delete the collections of the workspace.",
-    invoke_without_command=True,
-    **LOOK,
-)
+group = typer.Typer(invoke_without_command=True, **LOOK)
 app.add_typer(group, name="collections")
-workspace = make_group("workspace", "Copy the workspace to another place.")
+workspace = make_group("workspace")
 Name = Annotated[str, text_argument(help="Name of the collection.")]
 
 
@@ -38,8 +36,6 @@ def collections(
         return
     start_logging(verbose)
     output.as_json = as_json
-    from ragfilter.indexing.overview import overview
-
     with options.open_for(data_dir, "collections") as bench:
         facts = overview(bench)
         copies = ", ".join(bench.workspace.copied())
@@ -70,7 +66,7 @@ def _row(each: Facts) -> tuple[object, ...]:
 def export(
     name: Name,
     viewing: Viewing,
-    out: Annotated[Path | None, "Output file. Default: standard output."] = None,
+    out: Annotated[File, "Output file. Default: standard output."] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write a collection as JSONL that can be re-indexed, including rule edits.
@@ -78,8 +74,6 @@ def export(
     Only chunks that the user may see are written. Without a user, the settings decide.
     """
     user = viewing.viewer
-    from ragfilter.stores.manage import export as lines
-
     with options.open_for(data_dir, "collections") as bench:
         records = list(lines(bench.workspace, bench.collection(name), user))
     output.write("".join(records), out, f"{name}: {chunks(len(records))} written to ")
@@ -103,7 +97,7 @@ def open_(
         "text=body. Repeatable. Default: by names and types.",
     ] = None,
     metric: Annotated[
-        str, "Distance of a table: l2, cosine or ip. Default: that of its index, or cosine."
+        str, "Distance of a table: l2, cosine or ip. Default: as its index, or cosine."
     ] = "",
     data_dir: DataDir = None,
 ) -> None:
@@ -111,14 +105,12 @@ def open_(
 
     It is read-only unless changes are allowed. No other program may have its folder open.
     """
-    from ragfilter.stores.foreign import Opening
-
     with options.open_for(data_dir, "collections") as bench:
         opening = Opening(folder, model, writable, columns_of(column or ()), metric)
         checks = bench.stores.open(name, opening, bench.load_embedder)
         model = bench.recorded_embedder(name).name
     lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in checks]
-    output.emit("\n".join([f"{name} is open, queried with {model}", *lines]) + "\n")
+    output.emit(output.text_of(f"{name} is open, queried with {model}", *lines))
 
 
 @command(group)
@@ -142,8 +134,6 @@ def delete(
             remedy=f"Add --yes {name} to delete it. `ragfilter collections export` keeps the "
             "chunks that its user may see, `ragfilter labels export` the labels.",
         )
-    from ragfilter.stores import manage
-
     with options.open_for(data_dir, "collections") as bench:
         manage.delete(bench.workspace, name)
     output.emit(f"{name} is deleted\n")
@@ -159,9 +149,6 @@ def copy(
 
     What other programs made in Chroma, prompts and templates are not copied.
     """
-    from ragfilter.stores.manage import copy_workspace
-    from ragfilter.workbench import open_workspace_of, read_deployment
-
     with (
         open_workspace_of(read_deployment(data_dir=source), "copy") as here,
         open_workspace_of(read_deployment(data_dir=target), "copy") as there,
@@ -172,4 +159,4 @@ def copy(
         f"(sha256 {each.checksum[:12]})\n"
         for each in done
     )
-    output.show([asdict(each) for each in done], "".join(lines))
+    output.show([asdict(each) for each in done], *lines)

@@ -19,9 +19,10 @@ from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import Finder, finder, prompt_for_user, walk
-from ragfilter.layers.prune import PRUNER, pieces
+from ragfilter.layers.prune import pieces
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (
+    MODEL_OF,
     Chunk,
     Failure,
     Hit,
@@ -95,10 +96,8 @@ def complete(
                 pool if backends.pruner is None else _add_contributions(pool, need, backends.pruner)
             )
         elif backends.chat is not None:
-            ready = prompt_for_user(_hits(pool, need), pool, settings, user)
-            judgement = call.ask(
-                ready, backends.chat, settings.judge, remembered=backends.judgements
-            )
+            prompt = prompt_for_user(_hits(pool, need), pool, settings, user)
+            judgement = call.ask(prompt, backends.chat, settings.judge, cache=backends.judgements)
             pool = _add_judgement(pool, judgement, settings, backends, user, push_down=push_down)
     return pool
 
@@ -115,18 +114,18 @@ def look_up(
         return pool
     for need in needs:
         if need.kind == "judge":
-            ready = prompt_for_user(_hits(pool, need), pool, settings, user)
-            judgement = call.look_up(ready, backends.chat, backends.judgements)
+            prompt = prompt_for_user(_hits(pool, need), pool, settings, user)
+            judgement = call.look_up(prompt, backends.chat, backends.judgements)
             if judgement is not None:
                 pool = _add_judgement(pool, judgement, settings, backends, user)
     return pool
 
 
-def forget_failures(pool: Pool, kind: PendingKind) -> Pool:
-    """The pool without failures of this kind, so that it can be tried again."""
-    if kind == "rerank":
-        return replace(pool, failures=())
-    return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
+def without_failures(pool: Pool, *kinds: PendingKind) -> Pool:
+    """The pool without failures of these kinds, so that what failed is needed again."""
+    if "judge" in kinds:
+        pool = replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
+    return replace(pool, failures=tuple(f for f in pool.failures if f.kind not in kinds))
 
 
 def _with_contributions(mine: Pool, theirs: Pool) -> Pool:
@@ -141,7 +140,7 @@ def _with_contributions(mine: Pool, theirs: Pool) -> Pool:
     return replace(mine, hits=hits) if known else mine
 
 
-def _forget_failure(pool: Pool, reranker: str) -> Pool:
+def _without_failure(pool: Pool, reranker: str) -> Pool:
     """The pool without the failure of this reranker; another one fails as before."""
     return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
 
@@ -171,7 +170,7 @@ def _with_scores(mine: Pool, theirs: Pool) -> Pool:
     scored = replace(
         mine, hits=hits, reranker=theirs.reranker, scores_are_ranks=theirs.scores_are_ranks
     )
-    return _forget_failure(scored, theirs.reranker)
+    return _without_failure(scored, theirs.reranker)
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
@@ -194,13 +193,13 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
     if pool.reranker != key:
         # Scores of another reranker mean something else.
         pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
-    pool = _forget_failure(pool, key)
+    pool = _without_failure(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
         raw = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
     except Exception as error:
-        return replace(_failed(pool, key, "reranker", error), reranker=key)
+        return replace(_with_failure(pool, "rerank", key, error), reranker=key)
     scores, ordered = _on_scale(raw, settings.quality)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
@@ -227,7 +226,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
                 remedy="Choose another pruner.",
             )
     except Exception as error:
-        return _failed(pool, PRUNER, "pruner", error)
+        return _with_failure(pool, "prune", pruner.name, error)
     new = dict(zip(hits, values, strict=True))
 
     def of(given: tuple[Hit, ...]) -> tuple[Hit, ...]:
@@ -238,14 +237,14 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
     return replace(pool, hits=of(pool.hits), reachable=of(pool.reachable))
 
 
-def _failed(pool: Pool, model: str, what: str, error: Exception) -> Pool:
+def _with_failure(pool: Pool, kind: PendingKind, model: str, error: Exception) -> Pool:
     """The pool with the failure of a model. One outside ragfilter may fail with anything, and its
     words may hold secrets."""
-    ours = isinstance(error, (RagfilterError, TimeoutError))
+    what, ours = MODEL_OF[kind], isinstance(error, (RagfilterError, TimeoutError))
     why = str(error) if ours else f"the {what} failed ({type(error).__name__})"
     log.warning("the %s failed: %s", what, why)
     lasting = isinstance(error, (ModelError, DependencyError))
-    return replace(pool, failures=(*pool.failures, Failure(model, why, lasting)))
+    return replace(pool, failures=(*pool.failures, Failure(kind, model, why, lasting)))
 
 
 def _scores(

@@ -136,8 +136,8 @@ def keep(
 def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
     """The result as its user sees it: over the same pool, without what clearance hides.
 
-    Ranks, gaps, counts and reasons are then those of the visible chunks, so that nothing reveals a
-    hidden one. Only the message that the clearance is insufficient stays. `memo` belongs to the
+    Ranks, gaps, counts and reasons then count visible chunks only, so that nothing reveals a hidden
+    one. Only the message that the clearance is insufficient stays. `memo` belongs to the
     result's own replay.
     """
     user, pool = result.user, result.pool

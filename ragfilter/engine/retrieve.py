@@ -323,7 +323,7 @@ def _with_pinned_texts(
 
 
 def _distinct_rules(collection: Collection, catalogue: Catalogue | None) -> tuple[str, ...] | None:
-    """The distinct rules of the collection; None if only those of what is found are known."""
+    """The distinct rules of the collection; None if a rule becomes known only with its chunk."""
     if catalogue is not None:
         return catalogue.rules
     return collection.distinct_rules() if isinstance(collection, DistinctRules) else None

@@ -316,7 +316,7 @@ def _tuned(
     old: Settings | None = None,
     profile: str = "",
 ) -> Tuning:
-    """Tune on the labelled results, from their settings or those of `profile` on; see
+    """Tune on the labelled results, starting from their settings or from `profile`; see
     `recalibrate`. Raises InputError."""
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")

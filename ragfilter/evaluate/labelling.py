@@ -22,7 +22,7 @@ from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, ModelError
 from ragfilter.evaluate.measure import NO_LLM
 from ragfilter.judge import call
-from ragfilter.judge.call import JudgePrompt
+from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
@@ -131,7 +131,7 @@ def requests(
         # Read again: a chunk's clearance may have changed since the pool was gathered.
         hits = [hit for hit in hits if viewed.sees(hit.chunk)]
         prompts = [
-            call.prompt(question, hits[start : start + TOGETHER], judge, pool.space, WORDS)
+            build_prompt(question, hits[start : start + TOGETHER], judge, pool.space, WORDS)
             for start in range(0, len(hits), TOGETHER)
         ]
         yield Request(question, tuple(ready for ready in prompts if ready.asked))
@@ -175,7 +175,7 @@ def propose(
     failed = 0
     for request in asked:
         for ready in request.prompts:
-            judgement = call.ask(ready, backends.chat, judge, remembered=backends.judgements)
+            judgement = call.ask(ready, backends.chat, judge, cache=backends.judgements)
             failed = failed + 1 if judgement.error else 0
             grades = {verdict.chunk_id: GRADES[verdict.action] for verdict in judgement.verdicts}
             yield LabelProposal(request.question, grades, judgement.error)

@@ -30,7 +30,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id as id_of
 
 if TYPE_CHECKING:
-    from ragfilter.stores.labels import Label, Quoted
+    from ragfilter.stores.labels import Label, Quotation
 
 log = logging.getLogger(__name__)
 
@@ -284,7 +284,7 @@ def _qrels(qrels: Qrels, form: Form) -> str:
     return head + "".join(f"{i}\t{chunk}\t{grade}\n" for i, chunk, grade in rows)
 
 
-Span = tuple[str, int, "Quoted"]
+Span = tuple[str, int, "Quotation"]
 """A question, a grade and what it judges."""
 RELEVANT = 2
 SPAN = 'Write {"question": "…", "source": "…", "quote": "…"}, or start and end.'
@@ -304,7 +304,7 @@ def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
 
 
 def _span(given: Mapping[str, Any], where: str, sources: Path | None) -> Span:
-    from ragfilter.stores.labels import Quoted
+    from ragfilter.stores.labels import Quotation
 
     try:
         question, source = whole(given["question"]).strip(), whole(given.get("source", ""))
@@ -320,10 +320,10 @@ def _span(given: Mapping[str, Any], where: str, sources: Path | None) -> Span:
             f"{where}: the quote or the question is missing.",
             remedy="Add quote, or start and end with --sources FOLDER.",
         )
-    return question, grade, Quoted(quote, source, page, start, end)
+    return question, grade, Quotation(quote, source, page, start, end)
 
 
-def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quoted]) -> Iterator[str]:
+def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quotation]) -> Iterator[str]:
     """The labels that have a place as lines of a file, each quote of a question once."""
     seen = set()
     for label_id, label in labels.items():

@@ -30,6 +30,8 @@ RECORD = "cutoff.tuned_on"
 """Where settings carry what they were tuned on."""
 RECORDS = (RECORD, "cutoff.calibration")
 """Where settings carry what labels chose or taught."""
+BY_HAND = ("score", "limits")
+"""Settings of the cutoff that no label chooses."""
 RERANKING = (
     "quality.mode", "quality.max_top_k", "quality.reranker_top_k", "quality.reranker_threshold",
 )  # fmt: skip
@@ -61,6 +63,7 @@ def start(old: Settings, profile: str) -> Settings:
     if reranks and old.quality.reranker == "late_interaction":
         paths.append("quality.reranker")
     chosen = {path: fresh.get(path) for path in paths}
+    chosen |= {f"cutoff.{name}": getattr(old.cutoff, name) for name in BY_HAND}
     return old.model_copy(update={"cutoff": fresh.cutoff}).with_values(chosen)
 
 

@@ -101,7 +101,7 @@ def kept(
 
 def check_reranked(pools: Iterable[Pool]) -> None:
     """Raise InputError if a reranker failed: its scores would be missing in some queries only."""
-    failed = next((f.error for pool in pools for f in pool.failures), "")
+    failed = next((f.error for pool in pools for f in pool.failures if f.kind == "rerank"), "")
     if failed:
         raise InputError(
             f"Reranking failed: {failed}",

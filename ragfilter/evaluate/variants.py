@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ragfilter.evaluate.prefixes import DEEPEST
-from ragfilter.judge import call
+from ragfilter.layers.judge import settings_without_judge
 from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -98,7 +98,7 @@ def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Varia
     for name, settings in named.items():
         on = settings.with_values({"judge.enabled": True})
         prefix = f"{name} " if len(named) > 1 else ""
-        variants.append(Variant(f"{prefix}{NO_JUDGE}", "settings", call.settings_without_judge(on)))
+        variants.append(Variant(f"{prefix}{NO_JUDGE}", "settings", settings_without_judge(on)))
         variants += (
             Variant(f"{prefix}{prompt}", "settings", on.with_values({"judge.prompt": prompt}))
             for prompt in prompts

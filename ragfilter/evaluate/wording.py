@@ -282,23 +282,31 @@ GUESS = (
     "There are no labels, so thresholds were carried over by the distances of these questions. "
     "This is a guess: label some questions to check it."
 )
-SIDES = ("", "before", "95% interval", "after", "95% interval", "difference", "95% interval")
+SIDES = ("", "before", "after", "difference")
 
 
 def sides(tuning: Tuning) -> list[tuple[str, ...]]:
-    """F1, recall and tokens before and after, and their difference on the same questions."""
+    """F1, recall and tokens before and after, and their difference on the same questions, each
+    with its 95% interval."""
     rows = []
-    for figure in ("f1", "recall", "tokens"):
-        write = "{:,.0f}".format if figure == "tokens" else "{:.3f}".format
-        signed = "{:+,.0f}".format if figure == "tokens" else "{:+.3f}".format
-        tuned = tuning.tuned
-        pairs = ((tuning.before.each, write), (tuned.means.each, write),
-                 (tuned.gain_over_before.each, signed))  # fmt: skip
-        cells = (
-            (form(each[figure].mean), between_ends(each[figure], form)) for each, form in pairs
-        )
-        rows.append((NAMES.get(figure, figure), *(cell for pair in cells for cell in pair)))
+    for figure, digits in (("f1", 3), ("recall", 3), ("tokens", 0)):
+        write = f"{{:,.{digits}f}}".format
+        both = (tuning.before.each[figure], tuning.tuned.means.each[figure])
+        rows.append((
+            NAMES.get(figure, figure),
+            *(f"{write(each.mean)} ({between_ends(each, write)})" for each in both),
+            gain(tuning.tuned.gain_over_before.each[figure], digits),
+        ))  # fmt: skip
     return rows
+
+
+def untouched_limits(settings: Settings) -> str:
+    """That limits by score, which no label chooses, stay as they are; empty without any."""
+    limits = settings.cutoff.limits
+    return limits and (
+        f"The limits by score stay as they were set by hand: {limits}. After a change of model, "
+        "check what they drop."
+    )
 
 
 def no_worse(tuning: Tuning, margin: float) -> str:

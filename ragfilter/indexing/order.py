@@ -21,7 +21,7 @@ import numpy as np
 from ragfilter.errors import CollectionMissing, InputError, ModelError, RagfilterError, extra
 from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.model import Chunk
-from ragfilter.models.embedder import OPENAI
+from ragfilter.models.embedders import OPENAI
 from ragfilter.protocols import Embedder, Vectors
 from ragfilter.stores.base import IndexReport
 from ragfilter.workbench import Workbench, make_embedder, read_deployment
@@ -147,12 +147,18 @@ class Done:
     """How many labels were mapped to other chunks; empty if none had to be."""
 
 
-def _counted(records: Iterable[Record], report: Report) -> Iterator[Record]:
-    """The records, counted as they are read: their number is not known in advance."""
+def _counted(
+    records: Iterable[Record], report: Report, refused: Sequence[Refusal]
+) -> Iterator[Record]:
+    """The records, counted as they are read: their number is not known in advance. Raises
+    InputError if all were `refused`."""
+    number = 0
     for number, record in enumerate(records, start=1):
         if number % EVERY == 0:
             report("records read", number, 0)
         yield record
+    if not number and refused:
+        raise InputError(f"No record can be used. {refused[0].message}", remedy=refused[0].remedy)
 
 
 def carry_out(
@@ -211,7 +217,7 @@ def carry_out(
     )
     labelled = keep_quotes(bench, name)
     indexed = index(
-        _counted(load(order.source, reading=reading), report),
+        _counted(load(order.source, reading=reading), report, refused),
         name=name,
         workspace=bench.workspace,
         embedder=embedder,
@@ -219,7 +225,7 @@ def carry_out(
         rules=rules,
         progress=partial(report, "texts embedded, chunks written"),
     )
-    told = remap_labels(bench, name, before=labelled).told if labelled is not None else ""
+    told = remap_labels(bench, name, before=labelled).words if labelled is not None else ""
     return Done(indexed, tuple(refused), left_out, told)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ragfilter.answer.extractive import passages
 from ragfilter.basics import database
 from ragfilter.errors import RagfilterError, extra
-from ragfilter.models.embedder import OPENAI
+from ragfilter.models.embedders import OPENAI
 from ragfilter.protocols import Vectors
 from ragfilter.stores import copies
 from ragfilter.stores.base import pages
@@ -157,7 +157,7 @@ def prepare(
             texts = [text for chunk in chunks for text in passages(chunk)]
             every = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
             known = sentences.find(model.name, every)
-            # Those of one length are computed together.
+            # Texts of one length are computed together.
             waiting = sorted((text for text in every if text not in known), key=len)
             for start in range(0, len(waiting), part):
                 some = waiting[start : start + part]

@@ -58,7 +58,7 @@ SUFFIXES = (*INDEXED, ARCHIVE)
 """What can be uploaded."""
 REMEDY = (
     f"Give {', '.join(DEMOS)}, or a file, folder or zip of {' '.join(INDEXED)}; "
-    f"those of {' '.join(OPENAPI)} must be OpenAPI descriptions."
+    f"{' '.join(OPENAPI)} files must be OpenAPI descriptions."
 )
 
 

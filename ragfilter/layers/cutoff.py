@@ -27,16 +27,19 @@ from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.layers.top_k import limit as top_k_limit
-from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Pool, PoolResult
+from ragfilter.model import (
+    Cut,
+    CutoffDetail,
+    Decision,
+    Hit,
+    LayerTrace,
+    Pool,
+    PoolResult,
+    ValueKind,
+)
 from ragfilter.settings.schema import Cutoff, Settings, read_limits
 from ragfilter.text import numbers
 
-DISTANCE = "distance"
-RERANK = "1 − rerank score"
-LOWERED = "distance minus shared words"
-PROBABILITY = "1 − probability"
-PLACE = "place in the order"
-BY = "distance by "
 SHALLOW = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
 UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank always"
 
@@ -174,34 +177,40 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     result = cut_hits(scale.values, applied, pinned=len(pins), background=scale.background)
     if not inputs.explain:
         return LayerOutput(hits[: result.kept])
-    fallback_reason = scale.fallback_reason
-    if result.strategy != applied.strategy:
-        fallback_reason = SHALLOW
-        applied = applied.model_copy(update={"strategy": result.strategy})
+    shallow = result.strategy != applied.strategy
+    applied = applied.model_copy(update={"strategy": result.strategy})
+    fallback_reason = SHALLOW if shallow else scale.fallback_reason
     if scale.stand_in == "fixed":
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
+    detail = CutoffDetail(
+        result,
+        tuple(hit.id for hit in hits),
+        scale.values,
+        scale.kind,
+        scale.background,
+        fallback_reason,
+        applied.score,
+    )
     note = result.reason + scale.note
-    if fallback_reason == UNWEIGHED or (fallback_reason == SHALLOW and scale.name != RERANK):
+    if scale.stand_in == "gap" or (shallow and scale.kind != "rerank"):
         note += f"; {fallback_reason}"
-    elif scale.name == RERANK:
-        note += f"; the values are {RERANK}, since the reranker reordered the hits"
-    elif scale.name == LOWERED:
-        note += f"; the values are {LOWERED}"
-    decide = _decide_by_probability if scale.name == PROBABILITY else _decide
+    elif scale.kind == "rerank":
+        note += f"; the values are {detail.value_name}, since the reranker reordered the hits"
+    elif scale.kind == "lowered":
+        note += f"; the values are {detail.value_name}"
+    decide = _decide_by_probability if scale.kind == "probability" else _decide
     decisions = (
         *(
-            _pin(hit, inputs.pinned[hit.id], value, scale.name == RERANK)
+            _pin(hit, inputs.pinned[hit.id], value, scale.kind == "rerank")
             for hit, value in zip(pins, scale.values, strict=False)
         ),
         *(
-            decide(hit, place, scale.values, result, applied, scale.name)
+            decide(hit, place, detail, applied)
             for place, hit in enumerate(scale.free, start=len(pins) + 1)
         ),
         *beyond.values(),
     )
-    result = replace(result, reason=result.reason + scale.note)
-    ids = tuple(hit.id for hit in hits)
-    detail = CutoffDetail(result, ids, scale.values, scale.name, scale.background, fallback_reason)
+    detail = replace(detail, cut=replace(result, reason=result.reason + scale.note))
     return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
 
 
@@ -226,7 +235,7 @@ class _Scale:
     pins first. If the chosen strategy cannot act on it, another stands in."""
 
     free: tuple[Hit, ...]
-    name: str
+    kind: ValueKind
     values: tuple[float, ...]
     background: float | None
     stand_in: str = ""
@@ -249,12 +258,12 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     background = _background(inputs, reranked=reranked)
     hits = pins + free
     if reranked:
-        scale = _Scale(free, RERANK, _scores(pins, free), background)
+        scale = _Scale(free, "rerank", _scores(pins, free), background)
     else:
-        name = PLACE if pool.space == "rank" else LOWERED if inputs.lowered else DISTANCE
+        kind: ValueKind = "lowered" if inputs.lowered else "distance"
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
-        scale = _Scale(free, name, values, background)
-    if scale.name == PLACE:
+        scale = _Scale(free, "place" if pool.space == "rank" else kind, values, background)
+    if scale.kind == "place":
         reason = f"{UNSCORED} to find a cliff in"
         scale = replace(scale, stand_in="fixed", fallback_reason=reason)
     elif values_of is not None:
@@ -276,14 +285,14 @@ def _by_score(
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
     values = tuple(named.get(hit.id, far) for hit in pins + free)
-    return _Scale(free, BY + score, values, background)
+    return _Scale(free, "named", values, background)
 
 
 def _by_place(
     pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None
 ) -> _Scale:
     places = tuple(map(float, range(1, len(pins) + len(free) + 1)))
-    return _Scale(free, PLACE, places, background, "fixed", reason)
+    return _Scale(free, "place", places, background, "fixed", reason)
 
 
 def _by_probability(
@@ -300,7 +309,7 @@ def _by_probability(
         of = dict(zip((hit.id for hit in pins + free), values, strict=True))
         free = tuple(sorted(free, key=lambda h: order_key(of[h.id], h, settings.target)))
         values = [of[hit.id] for hit in pins + free]
-    return _Scale(free, PROBABILITY, tuple(values), 1.0)
+    return _Scale(free, "probability", tuple(values), 1.0)
 
 
 def by_name(
@@ -342,10 +351,9 @@ def _pin(hit: Hit, reason: str, value: float, reranked: bool) -> Decision:
     return Decision(hit.id, "cutoff", "pinned", reason, value if known else None)
 
 
-def _decide(
-    hit: Hit, place: int, values: Sequence[float], result: Cut, settings: Cutoff, name: str
-) -> Decision:
+def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Decision:
     """The decision over a hit that is not pinned; `limit` is the largest value before the cut."""
+    result, values, name = detail.cut, detail.values, detail.value_name
     value = values[place - 1]
     if place > result.kept and place > settings.max_results:
         reason = f"{in_order(place, hit)}beyond the first {settings.max_results}"
@@ -378,10 +386,11 @@ def _decide(
 
 
 def _decide_by_probability(
-    hit: Hit, place: int, values: Sequence[float], result: Cut, settings: Cutoff, name: str
+    hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff
 ) -> Decision:
     """The decision over a hit whose probability is known; `limit` is the last value kept, where
     values were compared."""
+    result, values = detail.cut, detail.values
     value = values[place - 1]
     by = MAX_RESULTS if place > settings.max_results else STRATEGY
     if value >= 1 and settings.calibration is not None:

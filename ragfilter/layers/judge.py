@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ragfilter.judge import call
+from ragfilter.judge.call import NO_DECISION
+from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
 from ragfilter.model import (
@@ -108,32 +109,40 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     if not hits:
         return LayerOutput(())
     settings = inputs.settings.judge
-    asked = call.candidates(hits, settings, inputs.pool.space, inputs.pinned)
+    asked = candidates(hits, settings, inputs.pool.space, inputs.pinned)
     unasked = _unasked(hits, asked, inputs)
     if not asked:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return LayerOutput((), unasked, status="low_quality_results", message=message)
-    ready = prompt_for_user(asked, inputs.pool, inputs.settings, inputs.user)
-    if not ready.asked:
-        return _fall_back(asked, unasked, call.no_room(settings), inputs)
-    judgement = _judgement_of(ready, inputs.pool.judgements)
+    prompt = prompt_for_user(asked, inputs.pool, inputs.settings, inputs.user)
+    if not prompt.asked:
+        return _fall_back(asked, unasked, no_room(settings), inputs)
+    judgement = _judgement_of(prompt, inputs.pool.judgements)
     if judgement is not None:
         if judgement.error or not judgement.verdicts:
-            step = _fall_back(asked, unasked, judgement.error or call.NO_DECISION, inputs)
+            step = _fall_back(asked, unasked, judgement.error or NO_DECISION, inputs)
             return replace(step, detail=JudgeDetail(judgement))
         return _obey(asked, unasked, judgement, inputs)
-    return _wait(asked, unasked, ready, inputs)
+    return _wait(asked, unasked, prompt, inputs)
+
+
+def settings_without_judge(settings: Settings) -> Settings:
+    """`settings` with the judge off. If no other layer limits the result, the first `max_chunks`
+    stay, as without an LLM."""
+    if not settings.judge.enabled:
+        return settings
+    return settings.with_values({"judge.enabled": False, "retrieval.k": settings.judge.max_chunks})
 
 
 def prompt_for_user(
     asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None
-) -> call.JudgePrompt:
+) -> JudgePrompt:
     """The prompt over `asked` as the user: references to what they may not see are not in it."""
     shown = with_visible_refs(asked, pool, viewer(user, settings))
-    return call.prompt(pool.query, shown, settings.judge, pool.space)
+    return build_prompt(pool.query, shown, settings.judge, pool.space)
 
 
-def _judgement_of(ready: call.JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
+def _judgement_of(prompt: JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
     """The judgement that was given over exactly this prompt.
 
     The same chunks are not enough: a budget may have shortened them otherwise, a user may not have
@@ -141,27 +150,27 @@ def _judgement_of(ready: call.JudgePrompt, judgements: Sequence[Judgement]) -> J
     """
     if not judgements:
         return None
-    key, meant = ready.key, ready.asked + ready.left_out
+    key, meant = prompt.key, prompt.asked + prompt.left_out
     for judgement in judgements:
         if judgement.prompt_key == key:
-            return ready.answered(judgement)
+            return prompt.adopt(judgement)
     wordless = (j for j in judgements if not j.prompt_key and j.asked + j.left_out == meant)
     return next(wordless, None)
 
 
 def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> tuple[Decision, ...]:
     settings = inputs.settings.judge
-    width = call.width(settings)
+    most = width(settings)
     ids = {hit.id for hit in asked}
     decisions = []
     for place, hit in enumerate(hits, start=1):
         if hit.id in ids:
             continue
         value = inputs.similarity(hit)
-        if place > width:
-            reason = f"{in_order(place, hit)}beyond the first {width} that are judged"
+        if place > most:
+            reason = f"{in_order(place, hit)}beyond the first {most} that are judged"
             decisions.append(
-                Decision(hit.id, "judge", "dropped", reason, float(place), float(width), OVERSAMPLE)
+                Decision(hit.id, "judge", "dropped", reason, float(place), float(most), OVERSAMPLE)
             )
         else:
             limit = settings.min_relevance
@@ -173,12 +182,12 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
 def _wait(
     asked: tuple[Hit, ...],
     unasked: tuple[Decision, ...],
-    ready: call.JudgePrompt,
+    prompt: JudgePrompt,
     inputs: LayerInput,
 ) -> LayerOutput:
     """What a failure would leave, until the judge is asked."""
     step = _nearest(asked, unasked, inputs, failed=False)
-    n = len(ready.asked)
+    n = len(prompt.asked)
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
     need = Need("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
     before = "judged with other chunks or another prompt, so " if inputs.pool.judgements else ""
@@ -328,7 +337,7 @@ def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     which chunks are judged."""
     settings = result.settings.judge
     if isinstance(trace.detail, JudgeDetail) and not trace.failed:
-        return {OVERSAMPLE: trace.n_in} if trace.n_in <= call.width(settings) else {}
+        return {OVERSAMPLE: trace.n_in} if trace.n_in <= width(settings) else {}
     poor = sum(d.setting == RELEVANCE for d in trace.decisions)
     similar = f"of {trace.n_in} chunks, {trace.n_in - poor} are similar enough"
     return {MAX_CHUNKS: similar if poor else trace.n_in}
@@ -339,7 +348,7 @@ SPEC: LayerSpec = LayerSpec(
     title="LLM judge",
     mark=Mark("◇", "diamond-open", "#c20154", "#ff7fa2"),
     apply=apply,
-    candidates=lambda settings: call.width(settings.judge),
+    candidates=lambda settings: width(settings.judge),
     off=lambda settings: "off; no LLM is asked",
     cost=lambda settings: "LLM call",
     first=("max_chunks", "min_relevance"),

@@ -92,6 +92,7 @@ def check_tuned(settings: Settings, pool: Pool) -> None:
         raise SettingsError(
             f"{' and '.join(f'cutoff.{name}' for name in names)} "
             f"{'was' if len(names) == 1 else 'were'} tuned on {tuned.place} with {other}.",
-            remedy="Tune again on labels of this collection, go back to what they were tuned "
+            remedy="Recalibrate on labels of this collection, go back to what they were tuned "
             "with, or set your own values.",
+            action="recalibrate",
         )

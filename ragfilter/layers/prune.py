@@ -105,14 +105,12 @@ def _sentences(text: str, start: int, end: int) -> Iterator[TextPiece]:
         number = last
 
 
-PRUNER = "prune"
-"""Under which name a pool says that the pruner failed."""
 EPSILON = 1e-9
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Strike what contributes too little, in every hit."""
-    error = next((f.error for f in inputs.pool.failures if f.model == PRUNER), "")
+    error = next((f.error for f in inputs.pool.failures if f.kind == "prune"), "")
     if error:
         note = f"the pruner failed ({error}); every chunk is whole"
         whole = tuple(Decision(hit.id, "prune", "fallback", "whole") for hit in hits)

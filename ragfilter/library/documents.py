@@ -68,7 +68,7 @@ EXPONENTIAL = (
     "[-log(score)] with the collection's own metric if these come from there."
 )
 ONE_QUERY = (
-    "A store that answers several queries at once returns a list for each. Pass that of your "
+    "A store that answers several queries at once returns a list for each. Pass the one for your "
     "query, such as result['documents'][0] and result['distances'][0] of Chroma."
 )
 NO_METRIC = (

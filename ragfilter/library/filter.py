@@ -192,7 +192,7 @@ class Filter:
         user: User | None = None,
     ) -> list[Result]:
         """Decide over many questions on all cores. `hits` are the documents of each, with their own
-        scores, otherwise as in a call; those of the results are copies.
+        scores, otherwise as in a call. The results hold copies of them.
 
         The first call starts a process for each core, which takes seconds, and later ones use them.
         They import the program's main module, so a script calls this under
@@ -421,7 +421,7 @@ def _named_pruner(name: str) -> Pruner:
             f"There is no pruner {name!r}.", remedy="Pass 'sentences', or an object that is one."
         )
     check_installed("onnxruntime", extra="models")
-    from ragfilter.models.bundled import BundledEmbedder
+    from ragfilter.models.embedders import BundledEmbedder
     from ragfilter.models.pruner import SentencePruner
 
     return SentencePruner(BundledEmbedder())
@@ -429,7 +429,7 @@ def _named_pruner(name: str) -> Pruner:
 
 def _named_judge(model: str) -> ChatModel:
     check_installed("openai", extra="openai")
-    from ragfilter.models.chat import OpenAIChat
+    from ragfilter.models.openai import OpenAIChat
 
     key, url = (os.environ.get(f"OPENAI_{name}", "") for name in ("API_KEY", "BASE_URL"))
     return OpenAIChat(model=model, api_key=key, base_url=url)

@@ -14,10 +14,9 @@ from ragfilter.answer.stream import messages
 from ragfilter.engine.replay import as_user
 from ragfilter.layers.clearance import for_user
 from ragfilter.layers.cutoff import unknown_score
-from ragfilter.layers.prune import PRUNER
 from ragfilter.library.documents import FUSED
 from ragfilter.library.scores import Metrics
-from ragfilter.model import Hit, User
+from ragfilter.model import MODEL_OF, Hit, PendingKind, User
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow
 from ragfilter.report.document import explain
@@ -82,10 +81,7 @@ class Result(model.PoolResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Problems with what was passed, and models that failed."""
-        failed = [
-            f"The {'pruner' if each.model == PRUNER else 'reranker'} failed: {each.error}"
-            for each in self.pool.failures
-        ]
+        failed = [f"The {MODEL_OF[each.kind]} failed: {each.error}" for each in self.pool.failures]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
         return (*self.pool.warnings, *failed, *filter(None, [unknown_score(self)]))
 
@@ -149,7 +145,7 @@ def keep(
     metric: Metrics | None,
     user: User | None,
 ) -> list[Document]:
-    """Those of `docs` that `flt` keeps, in its order.
+    """The documents that `flt` keeps, in its order.
 
     If a score is missing, the order given is the rank. Of several named ones, `scores` are the
     fused. The documents alone do not say why nothing is kept, or what a layer lacked, so that is
@@ -165,9 +161,9 @@ def keep(
 
 
 @cache
-def _lacks(kind: str) -> None:
+def _lacks(kind: PendingKind) -> None:
     """Say once what the filter lacks, since that is the same for every query."""
-    what = {"rerank": "reranker", "prune": "pruner"}.get(kind, kind)
+    what = MODEL_OF[kind]
     log.warning(
         "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what
     )

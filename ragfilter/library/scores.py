@@ -19,7 +19,7 @@ from ragfilter.model import Metric, Score, Space
 from ragfilter.settings.schema import Settings
 
 Metrics = Metric | Mapping[str, Metric]
-"""A metric, or that of each of several scores, by name."""
+"""A metric, or the metric of each named score."""
 METRICS = f"metric={' or '.join(', '.join(map(repr, get_args(Metric))).rsplit(', ', 1))}"
 """The metrics in words."""
 

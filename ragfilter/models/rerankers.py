@@ -26,8 +26,7 @@ from cachetools import LRUCache
 from ragfilter.basics.files import kind
 from ragfilter.basics.threads import within
 from ragfilter.errors import ChatError, ChatErrorKind, ModelError, SettingsError, extra
-from ragfilter.models.bundled import BundledEmbedder
-from ragfilter.models.embedder import explain_failures, first_line, quiet_loading
+from ragfilter.models.embedders import BundledEmbedder, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 from ragfilter.text.urls import shown, web_address

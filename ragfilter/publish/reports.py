@@ -1,8 +1,8 @@
 """The reports: of one question, under one set of settings or two, and of labelled queries, for a
 run or two sides. Pure.
 
-Reports of a question contain only what their user may see, even if an operator makes them; those of
-queries name questions and figures, but no chunks. Each is one HTML text,
+Reports of a question contain only what their user may see, even if an operator makes them. Reports
+of queries name questions and figures, but no chunks. Each is one HTML text,
 with styles and plots inside it and nothing to fetch. Every value is escaped, since a chunk's text
 is data, and a content security policy in the file forbids all requests.
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.layers.clearance import level_needed
-from ragfilter.layers.cutoff import PLACE, side_by_side
+from ragfilter.layers.cutoff import side_by_side
 from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult, Pruning
 from ragfilter.settings.schema import Settings
@@ -94,7 +94,7 @@ def max_security_level(result: PoolResult) -> int | None:
 
 def _strategies(result: PoolResult) -> tuple[tuple[str, int], ...]:
     trace = result.trace("cutoff")
-    if not isinstance(trace.detail, CutoffDetail) or trace.detail.value_name == PLACE:
+    if not isinstance(trace.detail, CutoffDetail) or trace.detail.value_kind == "place":
         return ()
     cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=trace.count("pinned"))
     return tuple((cut.strategy, cut.kept) for cut in cuts)

@@ -16,13 +16,8 @@ from statistics import median_low
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import (
-    BY,
-    DISTANCE,
-    LOWERED,
     MAX_RESULTS,
     MIN_RESULTS,
-    PROBABILITY,
-    RERANK,
     STRATEGY,
     by_name,
     cut_hits,
@@ -31,7 +26,7 @@ from ragfilter.layers.cutoff import (
 from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import CutoffDetail, LayerTrace, PoolResult
+from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Cutoff, Settings, field
@@ -111,17 +106,17 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
     it, and of others that have one. Without a cut, their distances."""
     own = {hit.id: hit.distance for hit in result.hits}
     if detail is None:
-        return DISTANCE, own
-    if detail.value_name == RERANK:
+        return VALUE_NAMES["distance"], own
+    if detail.value_kind == "rerank":
         own = {h.id: 1.0 - h.rerank_score for h in result.hits if h.rerank_score is not None}
-    elif detail.value_name == LOWERED:
+    elif detail.value_kind == "lowered":
         # Hits dropped before the words layer keep their own distance.
         decisions = result.trace("words").decisions
         own |= {d.chunk_id: d.value for d in decisions if d.value is not None}
-    elif detail.value_name == PROBABILITY:
+    elif detail.value_kind == "probability":
         own = {}
     elif score := result.settings.cutoff.score:
-        named = detail.value_name == BY + score
+        named = detail.value_kind == "named"
         own = by_name(result.hits, score, result.pool) if named else {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
 

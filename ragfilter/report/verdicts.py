@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.answer.context import estimate
 from ragfilter.engine.replay import as_user
-from ragfilter.judge import call
-from ragfilter.judge.call import JudgementCache, JudgePrompt, JudgeStats
+from ragfilter.judge.call import JudgementCache
+from ragfilter.judge.prompt import JudgePrompt
 from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.judge import DEPTHS, Library, ReachedChunk, finder, prompt_for_user, walk
-from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Outcome, PoolResult, User
+from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import visible_ids
 from ragfilter.rules.match import rule_book
@@ -44,6 +44,32 @@ class VerdictRow:
     brought: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeStats:
+    """What judging did: `kept` of `original` candidates stay, and `expanded` were brought in
+    besides.
+
+    `reduction` is the share of candidates that was dropped, 0..1 (0 if there were none). `cached`:
+    the model was not called; tokens and milliseconds describe the original call.
+    """
+
+    original: int
+    kept: int
+    expanded: int
+    reduction: float
+    fallback: bool
+    ms: float
+    prompt_tokens: int
+    completion_tokens: int
+    error: str = ""
+    cached: bool = False
+    model: str = ""
+    prompt_version: str = ""
+    left_out: int = 0
+    remarks: int = 0
+    shortened: int = 0
+
+
 def waits_for_judge(result: PoolResult) -> bool:
     """Whether the judge is on and has not been asked about these chunks yet."""
     return any(need.kind == "judge" for need in result.needs)
@@ -56,7 +82,29 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
         return None
     if result.judgement is None and not trace.count("fallback"):
         return None
-    return call.stats(trace, result.judgement)
+    answer = result.judgement or Judgement(())
+    outcomes = [decision.outcome for decision in trace.decisions]
+    expanded = outcomes.count("expanded")
+    kept = trace.n_out - expanded
+    original = len(answer.asked) + len(answer.left_out) or trace.n_in
+    fallback = "fallback" in outcomes
+    return JudgeStats(
+        original=original,
+        kept=kept,
+        expanded=expanded,
+        reduction=1 - kept / original if original else 0.0,
+        fallback=fallback,
+        ms=answer.ms,
+        prompt_tokens=answer.prompt_tokens,
+        completion_tokens=answer.completion_tokens,
+        error=answer.error or (trace.note if fallback else ""),
+        cached=answer.cached,
+        model=answer.model,
+        prompt_version=answer.prompt_version,
+        left_out=len(answer.left_out),
+        remarks=len(answer.remarks),
+        shortened=len(answer.shortened),
+    )
 
 
 def judge_document(result: PoolResult) -> dict[str, Any] | None:

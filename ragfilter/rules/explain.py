@@ -124,8 +124,7 @@ class _Text:
         return TermMatch(place, term, spans) if spans else None
 
     def nearest(self, terms: Sequence[tuple[str, str]]) -> NearMatch | None:
-        """The words most similar to one of `terms`, with as many words as the term or one more or
-        less."""
+        """The words most similar to one of `terms`, give or take one word."""
         words = [m.span() for m in _WORD.finditer(self.compared)][:MAX_WORDS]
         best: NearMatch | None = None
         ratio = NEAR

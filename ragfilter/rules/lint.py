@@ -180,6 +180,7 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
         *_spread(rule, title),
         *_forbidden(rule),
         *_redundant_terms(rule),
+        *_redundant_groups(rule),
         *_mode(rule),
         *_bare_numbers(rule, title),
         *_everywhere(rule),
@@ -218,7 +219,7 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
 def _differ_in_numbers(
     ids: Sequence[str], catalogue: Mapping[str, Chunk]
 ) -> Iterator[Sequence[str]]:
-    """Those of the chunks whose titles differ in numbers alone, together."""
+    """Groups of chunks whose titles differ in numbers alone."""
     patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for chunk_id in ids:
         patterns[mask(catalogue[chunk_id].title)].append(chunk_id)
@@ -339,6 +340,26 @@ def _redundant_terms(rule: Rule) -> Iterator[Finding]:
                     f"“{shorten(term)}” changes nothing: “{shorten(decider)}” decides. Remove it."
                 )
             yield _finding(kind, place, message, rule.without(place))
+
+
+def _redundant_groups(rule: Rule) -> Iterator[Finding]:
+    """Groups that hold for every query that meets another part: each term of that contains one of
+    theirs. Of two that do so for each other, the later one."""
+    compared = {p: [prepared(t, rule.match) for t in g] for p, g in rule.demands.items()}
+
+    def decides(other: str, place: str) -> bool:
+        return all(any(t in text for t in compared[place]) for text in compared[other])
+
+    places = list(compared)
+    for i, place in enumerate(places[: len(rule.contain_one_of)]):
+        for j, other in enumerate(places):
+            if i != j and decides(other, place) and not (i < j and decides(place, other)):
+                term, decider = (shorten(rule.demands[p][0]) for p in (place, other))
+                message = (
+                    f"The group of “{term}” changes nothing: “{decider}” decides. Remove the group."
+                )
+                yield _finding("covered", place, message, rule.without(place))
+                break
 
 
 def _mode(rule: Rule) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Annotated, Any, ParamSpec, TypeVar
+from itertools import starmap
+from typing import Annotated, Any, ParamSpec, TypeVar, get_type_hints
 
 from fastapi import Body, FastAPI, Security
 from fastapi.exceptions import RequestValidationError
@@ -30,14 +31,7 @@ from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service import bodies
-from ragfilter.service.bodies import (
-    DifyAsked,
-    FilterAsked,
-    RerankAsked,
-    SearchAsked,
-    settings_for,
-)
-from ragfilter.service.desk import CallersDesk, Decided, Meters, Work
+from ragfilter.service.executor import Executor
 from ragfilter.service.gate import (
     ASSETS,
     DOCUMENTED,
@@ -49,11 +43,14 @@ from ragfilter.service.gate import (
     TokenGate,
     explain,
 )
+from ragfilter.service.metrics import Metrics
+from ragfilter.service.workspace import CallerWorkspace
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Question = TypeVar("Question", bound=Callable[..., BaseModel])
 
 ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the others do not."
 COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
@@ -77,9 +74,9 @@ class Serving:
 
 def make_app(serving: Serving) -> FastAPI:
     """The service as an ASGI application."""
-    work = Work(serving.threads, serving.timeout_s)
-    meters = Meters(COUNTED)
-    agents = _Agents(serving, work, meters)
+    executor = Executor(serving.threads, serving.timeout_s)
+    metrics = Metrics(COUNTED)
+    mcp_app = _McpApp(serving, executor, metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -88,10 +85,10 @@ def make_app(serving: Serving) -> FastAPI:
         # Threads that decide let the event loop go on after a millisecond, not five.
         sys.setswitchinterval(0.001)
         try:
-            async with agents.open():
+            async with mcp_app.open():
                 yield
         finally:
-            await asyncio.to_thread(work.close)
+            await asyncio.to_thread(executor.close)
 
     app = FastAPI(
         title=TITLE,
@@ -105,13 +102,17 @@ def make_app(serving: Serving) -> FastAPI:
     )
     _add_page(app)
     _handle_errors(app)
-    _add_questions(app, serving, work, meters)
-    _add_state(app, serving, work, meters)
-    app.router.routes.append(Route("/mcp", agents, methods=["GET", "POST", "DELETE"]))
+    _add_questions(app, serving, executor, metrics)
+    _add_state(app, serving, executor, metrics)
+    app.router.routes.append(Route("/mcp", mcp_app, methods=["GET", "POST", "DELETE"]))
     names = serving.bench.deployment.allowed_hosts.split(",")
     hosts = LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
     app.add_middleware(
-        TokenGate, tokens=serving.tokens, anyone=serving.anyone, hosts=hosts, count=meters.answered
+        TokenGate,
+        tokens=serving.tokens,
+        anyone=serving.anyone,
+        hosts=hosts,
+        count=metrics.count_answer,
     )
     return app
 
@@ -131,71 +132,66 @@ def _add_page(app: FastAPI) -> None:
         )
 
 
-def _add_questions(app: FastAPI, serving: Serving, work: Work, meters: Meters) -> None:
+def _add_questions(app: FastAPI, serving: Serving, executor: Executor, metrics: Metrics) -> None:
     bearer = Security(HTTPBearer(auto_error=False, description="A token of the service."))
 
-    def ask(path: str, answer: type[BaseModel], **more: Any) -> Callable[..., Any]:
-        return app.post(path, response_model=answer, dependencies=[bearer], **more)
+    def ask(path: str, summary: str) -> Callable[[Question], Question]:
+        """Answer requests for `path` by a function of the caller's workspace and the body, which is
+        carried out in a thread."""
 
-    async def carried(request: Request, make: Callable[[CallersDesk], BaseModel]) -> Response:
-        desk = CallersDesk(serving.bench, meters, request.state.caller, request.url.path)
-        # Written as JSON in the thread, too.
-        with tracing.under(request.headers):
-            content = await work.answer(request, lambda: make(desk).model_dump_json().encode())
-        return Response(content, media_type="application/json")
+        def add(function: Question) -> Question:
+            async def endpoint(request: Request, body: Any) -> Response:
+                workspace = CallerWorkspace(serving.bench, metrics, request.state.caller, path)
+                # Written as JSON in the thread, too.
+                with tracing.under(request.headers):
+                    content = await executor.answer(
+                        request, lambda: function(workspace, body).model_dump_json().encode()
+                    )
+                return Response(content, media_type="application/json")
 
-    @ask("/v1/search", bodies.Filtered, summary="Search a collection, and filter the hits.")
-    async def search(request: Request, asked: Annotated[SearchAsked, Body()]) -> Response:
-        def make(desk: CallersDesk) -> BaseModel:
-            user = asked.viewer(desk.caller)
-            settings = settings_for(serving.settings, asked.profile, asked.settings)
-            where = asked.collection or serving.collection
-            return bodies.filtered(*desk.search(asked.question, where, settings, user))
+            types = get_type_hints(function)
+            body_type = types["body"]
+            endpoint.__annotations__["body"] = Annotated[body_type, Body()]
+            app.post(
+                path, name=function.__name__, summary=summary, response_model=types["return"],
+                dependencies=[bearer],
+            )(endpoint)  # fmt: skip
+            return function
 
-        return await carried(request, make)
+        return add
 
-    @ask("/v1/filter", bodies.Filtered, summary="Filter hits of your own, from any store.")
-    async def filter_hits(request: Request, asked: Annotated[FilterAsked, Body()]) -> Response:
-        def make(desk: CallersDesk) -> BaseModel:
-            user = asked.viewer(desk.caller)
-            settings = settings_for(serving.settings, asked.profile, asked.settings)
-            hits = asked.hits
-            return bodies.filtered(
-                *desk.filter(asked.question, hits, settings, user, metric=asked.metric)
-            )
+    @ask("/v1/search", "Search a collection, and filter the hits.")
+    def search(workspace: CallerWorkspace, body: bodies.SearchBody) -> bodies.FilterAnswer:
+        user, settings = body.viewer(workspace.caller), body.merged_with(serving.settings)
+        collection = body.collection or serving.collection
+        return bodies.filter_answer(*workspace.search(body.question, collection, settings, user))
 
-        return await carried(request, make)
+    @ask("/v1/filter", "Filter hits of your own, from any store.")
+    def filter_hits(workspace: CallerWorkspace, body: bodies.FilterBody) -> bodies.FilterAnswer:
+        user, settings = body.viewer(workspace.caller), body.merged_with(serving.settings)
+        return bodies.filter_answer(
+            *workspace.filter(body.question, body.hits, settings, user, metric=body.metric)
+        )
 
-    @ask("/v1/rerank", bodies.Reranked, summary="Rank documents, as Cohere's and Jina's API does.")
-    @ask("/v2/rerank", bodies.Reranked, summary="The same at the address of Cohere's newer API.")
-    async def rerank(request: Request, asked: Annotated[RerankAsked, Body()]) -> Response:
-        def make(desk: CallersDesk) -> BaseModel:
-            name = asked.model if asked.model in PROFILES else None
-            settings = settings_for(serving.settings, name, {})
-            hits = [_document(place, each) for place, each in enumerate(asked.documents)]
-            result, _ = desk.rank(asked.query, hits, settings, desk.caller.user)
-            return bodies.reranked(
-                result,
-                [hit["text"] for hit in hits],
-                asked.model,
-                most=asked.top_n,
-                with_documents=asked.return_documents,
-            )
+    @ask("/v1/rerank", "Rank documents, as Cohere's and Jina's API does.")
+    @ask("/v2/rerank", "The same at the address of Cohere's newer API.")
+    def rerank(workspace: CallerWorkspace, body: bodies.RerankBody) -> bodies.RerankAnswer:
+        name = body.model if body.model in PROFILES else None
+        settings = bodies.settings_for(serving.settings, name, {})
+        hits = list(starmap(_document, enumerate(body.documents)))
+        result, _ = workspace.rank(body.query, hits, settings, workspace.caller.user)
+        texts = [hit["text"] for hit in hits]
+        return bodies.rerank_answer(
+            result, texts, body.model, most=body.top_n, with_documents=body.return_documents
+        )
 
-        return await carried(request, make)
-
-    @ask("/retrieval", bodies.DifyRecords, summary="An external knowledge base for Dify.")
-    async def retrieval(request: Request, asked: Annotated[DifyAsked, Body()]) -> Response:
-        def make(desk: CallersDesk) -> BaseModel:
-            asked.check()
-            wanted = asked.retrieval_setting
-            decided: Decided = desk.search(
-                asked.query, asked.knowledge_id, serving.settings, desk.caller.user
-            )
-            least = wanted.score_threshold or 0.0
-            return bodies.records(decided[0], most=wanted.top_k, least=least)
-
-        return await carried(request, make)
+    @ask("/retrieval", "An external knowledge base for Dify.")
+    def retrieval(workspace: CallerWorkspace, body: bodies.DifyBody) -> bodies.DifyRecords:
+        body.check()
+        user, limits = workspace.caller.user, body.retrieval_setting
+        result, _ = workspace.search(body.query, body.knowledge_id, serving.settings, user)
+        least = limits.score_threshold or 0.0
+        return bodies.dify_records(result, most=limits.top_k, least=least)
 
 
 def _document(place: int, given: Any) -> dict[str, Any]:
@@ -209,21 +205,21 @@ def _document(place: int, given: Any) -> dict[str, Any]:
     return {**fields, "id": str(place), "title": title}
 
 
-def _add_state(app: FastAPI, serving: Serving, work: Work, meters: Meters) -> None:
+def _add_state(app: FastAPI, serving: Serving, executor: Executor, counters: Metrics) -> None:
     @app.get("/healthz", summary="Whether the service runs.")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
     @app.get("/readyz", summary="Whether it can search.")
     async def readyz() -> dict[str, str]:
-        await work.call(lambda: serving.bench.collection(serving.collection).check_not_empty())
+        await executor.call(lambda: serving.bench.collection(serving.collection).check_not_empty())
         return {"status": "ok"}
 
     @app.get("/metrics", summary="What it did, for Prometheus.", response_class=Response)
     async def metrics(request: Request) -> Response:
         if not request.state.caller.metrics:
             raise Refused(403, "This token may not read metrics.", remedy="Set `metrics = true`.")
-        return Response(meters.text(), media_type=meters.content_type)
+        return Response(counters.text(), media_type=counters.content_type)
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -237,8 +233,7 @@ def _handle_errors(app: FastAPI) -> None:
         why = complaint(first["msg"])
         json = "json" in request.headers.get("content-type", "json")
         remedy = "See /docs." if json else "Send the header `Content-Type: application/json`."
-        said = InputError(f"{place or 'body'}: {why}.", remedy=remedy)
-        return failed(request, said)
+        return failed(request, InputError(f"{place or 'body'}: {why}.", remedy=remedy))
 
     app.add_exception_handler(RagfilterError, failed)
     app.add_exception_handler(RequestValidationError, invalid)
@@ -246,17 +241,17 @@ def _handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(Exception, failed)
 
 
-class _Agents:
+class _McpApp:
     """The Model Context Protocol over HTTP: an ASGI application with a server for each kind of
     caller, so that no agent can reach what another may see."""
 
-    def __init__(self, serving: Serving, work: Work, meters: Meters) -> None:
+    def __init__(self, serving: Serving, executor: Executor, metrics: Metrics) -> None:
         self._apps: dict[Caller, ASGIApp] = {}
         self._servers = {}
         for caller in {_kind(each) for each in serving.tokens.values() or [serving.anyone]}:
-            desk = CallersDesk(serving.bench, meters, caller, "/mcp")
-            tools = ChunkTools(desk, serving.collection, serving.settings, caller.user)
-            server = make_server(tools, carry=partial(_carried, work))
+            workspace = CallerWorkspace(serving.bench, metrics, caller, "/mcp")
+            tools = ChunkTools(workspace, serving.collection, serving.settings, caller.user)
+            server = make_server(tools, carry=partial(_in_thread, executor))
             self._apps[caller] = server.streamable_http_app(
                 stateless_http=True,
                 json_response=True,
@@ -281,11 +276,11 @@ def _kind(caller: Caller) -> Caller:
     return replace(caller, name="", metrics=False)
 
 
-def _carried(work: Work, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+def _in_thread(executor: Executor, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """A tool whose calls are carried out as questions are."""
 
     @wraps(function)
     async def carried(*args: P.args, **kwargs: P.kwargs) -> R:
-        return await work.call(partial(function, *args, **kwargs))
+        return await executor.call(partial(function, *args, **kwargs))
 
     return carried

@@ -33,7 +33,7 @@ Question = Annotated[str, Field(min_length=1, max_length=10_000)]
 Value = bool | int | float | str
 
 
-class AskedUser(BaseModel):
+class UserBody(BaseModel):
     """For whom to answer, if not for the token's own user. They may see no more than that one."""
 
     model_config = ConfigDict(extra="forbid")
@@ -42,7 +42,7 @@ class AskedUser(BaseModel):
     departments: list[str] | None = Field(default=None, max_length=1000)
 
 
-class Asked(BaseModel):
+class QuestionBody(BaseModel):
     """What requests share."""
 
     model_config = ConfigDict(extra="forbid")
@@ -54,31 +54,35 @@ class Asked(BaseModel):
     settings: dict[str, Value] = Field(
         default={}, description="Single settings by path.", examples=[{"cutoff.max_results": 5}]
     )
-    user: AskedUser = AskedUser()
+    user: UserBody = UserBody()
 
     def viewer(self, caller: Caller) -> User:
         """The user who asks. Raises Refused."""
         return caller.as_user(self.user.level, self.user.departments)
 
+    def merged_with(self, default: Settings) -> Settings:
+        """The settings that it asks for. Raises SettingsError."""
+        return settings_for(default, self.profile, self.settings)
 
-class SearchAsked(Asked):
+
+class SearchBody(QuestionBody):
     """A question about a collection of the workspace."""
 
     collection: str | None = Field(None, description="If not the service's own.")
 
 
-class FilterAsked(Asked):
+class FilterBody(QuestionBody):
     """A question, and hits of your own for it: as the library takes them, with their scores."""
 
     hits: list[dict[str, JsonValue]] = Field(
         max_length=MAX_HITS, examples=[[{"id": "a", "text": "Trolls regenerate.", "score": 0.7}]]
     )
     metric: Metric | dict[str, Metric] | None = Field(
-        None, description="What their scores are: one metric, or that of each named score."
+        None, description="What their scores are: one metric, or one for each named score."
     )
 
 
-class RerankAsked(BaseModel):
+class RerankBody(BaseModel):
     """What the clients of Cohere and Jina send. Other fields are ignored."""
 
     query: Question
@@ -95,7 +99,7 @@ class DifySetting(BaseModel):
     score_threshold: float | None = Field(default=0.0, ge=0, le=1)
 
 
-class DifyAsked(BaseModel):
+class DifyBody(BaseModel):
     """What Dify sends to an external knowledge base, which is a collection. Other fields are
     ignored."""
 
@@ -157,7 +161,7 @@ class DroppedChunk(BaseModel):
     limit: float | None
 
 
-class Filtered(BaseModel):
+class FilterAnswer(BaseModel):
     """What is kept and dropped, and the context for a prompt."""
 
     question: str
@@ -180,7 +184,7 @@ class RankedDocument(BaseModel):
     document: dict[str, JsonValue] | None = None
 
 
-class Reranked(BaseModel):
+class RerankAnswer(BaseModel):
     """What the clients of Cohere and Jina read. Documents that are dropped are not in it."""
 
     id: str
@@ -212,12 +216,12 @@ def fallbacks(result: Result) -> list[str]:
     return [t.layer for t in result.traces if t.failed or t.layer in waiting]
 
 
-def filtered(result: Result, rows: Sequence[ChunkRow]) -> Filtered:
+def filter_answer(result: Result, rows: Sequence[ChunkRow]) -> FilterAnswer:
     """The answer to a search or to hits of one's own. `rows` come from the result."""
     by_id = {row.id: row for row in rows}
     refs = report.references(result)
     packed = result.context
-    return Filtered(
+    return FilterAnswer(
         question=result.query,
         collection=result.pool.collection,
         status=result.status,
@@ -236,13 +240,13 @@ def _kept(hit: Hit, row: ChunkRow, refs: Sequence[str]) -> KeptChunk:
     return KeptChunk.model_validate(row._asdict() | more)
 
 
-def reranked(
+def rerank_answer(
     result: Result, texts: Sequence[str], model: str, *, most: int | None, with_documents: bool
-) -> Reranked:
+) -> RerankAnswer:
     """The kept documents, whose ids are their places, with their `texts` where asked for."""
     tokens = estimate(result.query) + sum(map(estimate, texts))
     ranked = zip(result.kept[:most], _relevances(result), strict=False)
-    return Reranked(
+    return RerankAnswer(
         id=str(uuid4()),
         model=model,
         results=[
@@ -258,7 +262,7 @@ def reranked(
     )
 
 
-def records(result: Result, *, most: int, least: float) -> DifyRecords:
+def dify_records(result: Result, *, most: int, least: float) -> DifyRecords:
     """The first `most` kept chunks with a score of at least `least`."""
     ranked = zip(result.kept[:most], _relevances(result), strict=False)
     return DifyRecords(records=[_record(hit, score) for hit, score in ranked if score >= least])

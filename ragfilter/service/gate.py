@@ -192,7 +192,7 @@ class TokenGate:
         if caller is None:
             raise Refused(
                 401,
-                "There is no token that is known here.",
+                "The token is missing or unknown.",
                 remedy="Send the header `Authorization: Bearer TOKEN`.",
             )
         return caller

@@ -1,18 +1,27 @@
-"""What the collections of every store have in common: how they are called, listed and read, and
-what an indexing did to one."""
+"""What stores have in common: how collections are called, listed and read, what an indexing did to
+one, and what stores do that keep attributes with a collection: which model made it, what it holds,
+in which version, and whether its chunks are withheld.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from math import inf
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+from uuid import uuid4
 
 import numpy as np
 
-from ragfilter.errors import InputError, StoreError
-from ragfilter.model import Space
-from ragfilter.protocols import Collection, Vectors
+from ragfilter.basics.threads import Shelf
+from ragfilter.errors import CollectionMissing, InputError, StoreError
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Catalogue, Collection, Vectors
+from ragfilter.stores import metadata as rows
+from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
 T = TypeVar("T")
 
@@ -124,7 +133,7 @@ def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
         )
     if dimension and len(query) != dimension:
         raise StoreError(
-            f"The question's vector has {len(query)} dimensions, those of the chunks {dimension}.",
+            f"The question's vector has {len(query)} dimensions, but chunks have {dimension}.",
             remedy="Check that the collection was indexed with the embedding model now in use.",
         )
     return query
@@ -139,3 +148,364 @@ def check_embedder(name: str, made_with: str, embedder: str) -> None:
             remedy=f"Use {made_with}, or replace the collection.",
             action="replace",
         )
+
+
+INDEX_AGAIN = "Index the same source again, unless that is still running."
+FOUND_AGAIN = "Rebuild the collection, or index the same source again: nothing is re-embedded."
+
+FORMAT = "ragfilter:format"
+EMBEDDER = "ragfilter:embedder"
+CONTENT = "ragfilter:content"
+WITHHELD = "ragfilter:withheld"
+VERSION = "ragfilter:version"
+"""The attributes of a collection of ours."""
+
+CHUNKS_KEPT = 5_000
+
+
+class VersionedCollection(ChunkedCollection):
+    """One collection. Each call looks it up by name, so it survives re-indexing."""
+
+    def __init__(self, store: VersionedStore[Any], name: str, pinned: Any = None) -> None:
+        super().__init__(name)
+        self._store = store
+        self._pinned = pinned
+
+    @property
+    @abstractmethod
+    def attributes(self) -> Mapping[str, Any]:
+        """Its attributes, and what others left beside them."""
+
+    @abstractmethod
+    def write(self, batch: Sequence[StoredRow]) -> None:
+        """Store chunks with their vectors, replacing those with the same id including all
+        metadata."""
+
+    @abstractmethod
+    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata | None]]:
+        """The metadata of each of these chunks that is known, or of all."""
+
+    @abstractmethod
+    def _put_rules(self, rules: Mapping[str, str | None]) -> None:
+        """Replace the rules of chunks that exist."""
+
+    def _lost(self) -> frozenset[str]:
+        """The ids that no query can find."""
+        return frozenset()
+
+    def snapshot(self) -> Self:
+        """The collection pinned for one query, so that it is not looked up again."""
+        return self if self._pinned is not None else type(self)(self._store, self._name, self.raw())
+
+    @property
+    def embedder(self) -> str:
+        """The embedding model that made the vectors; empty if it is not known."""
+        return self._attribute(EMBEDDER)
+
+    @property
+    def ours(self) -> bool:
+        """Whether ragfilter made it."""
+        return FORMAT in self.attributes
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of the indexed content; empty until indexing is complete."""
+        return self._attribute(CONTENT)
+
+    @property
+    def version(self) -> str:
+        return self._attribute(VERSION)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether no chunks are returned, because their clearances are being changed."""
+        return bool(self._attribute(WITHHELD))
+
+    @property
+    def incomplete(self) -> str:
+        """Why a query may miss chunks, and what to do about it; empty if none are missing."""
+        now = self.snapshot()
+        if now.withheld:
+            return f"{self._withheld()} {INDEX_AGAIN}"
+        if now.ours and not now.content:
+            return (
+                f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
+                f"was interrupted. {INDEX_AGAIN}"
+            )
+        # No empty source is ever indexed.
+        if now.ours and not now._count_of_version():
+            return f"{self._emptied()} {FOUND_AGAIN}"
+        lost = now._lost()
+        if not lost:
+            return ""
+        count = now.count()
+        remedy = FOUND_AGAIN if now.ours else "Create it again."
+        return (
+            f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
+            f"chunks can be found. {remedy}"
+        )
+
+    def check_not_empty(self) -> None:
+        """Raise CollectionMissing if it has no chunks, and StoreError if it has lost them."""
+        now = self.snapshot()
+        if now.count():
+            return
+        if now.content:
+            raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
+        raise CollectionMissing(
+            f"The collection {self._name!r} is empty.",
+            remedy="Index chunks into it.",
+            action="index",
+        )
+
+    def info(self) -> CollectionInfo:
+        now = self.snapshot()
+        return CollectionInfo(
+            self._name, now.count(), now.space, now.embedder, now.ours, now.incomplete
+        )
+
+    def catalogue(self) -> Catalogue | None:
+        """Every chunk by id without text; None if the collection is too large for that."""
+        # Foreign collections always get one, because conditions on arbitrary metadata cannot be
+        # checked by the store.
+        large = self.ours and self._count_of_version() > self._store.catalogue_limit
+        return None if large else self.entries()
+
+    def entries(self) -> Catalogue:
+        """Every chunk by id without text, however many there are; cached until the version
+        changes."""
+        version = self.version
+        kept = self._store.catalogues.get(self._name)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        # Stored under the version from before reading, so that a concurrent write causes another
+        # read.
+        file = self._store.catalogue_file(self._name)
+        entries = None if file is None else read_catalogue(file, version)
+        if entries is None:
+            entries = Catalogue(dict(self._read_entries(None)))
+            if file is not None:
+                write_catalogue(file, version, entries)
+        self._store.catalogues[self._name] = (version, entries)
+        return entries
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        return {i: entry.rule for i, entry in self._read_entries(ids)}
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
+        if not self.ours and not self._store.writable(self._name):
+            raise StoreError(
+                f"Collection {self._name!r} was not created by ragfilter and is open read-only.",
+                remedy="Allow changes to it on the Collections page.",
+                action="writable",
+            )
+        with self._store.changing(self._name):
+            # Refuse an unknown chunk, because the store would silently do nothing.
+            known = self.rules(list(rules))
+            self.check_known(rules, known)
+            before = self.version
+            self._put_rules(rules)
+            self.renew()
+            self._renew_entries(list(rules), before)
+
+    def renew(self) -> None:
+        """Give the collection a new version, because its content may have changed."""
+        self._store.set_attributes(self._name, {})
+
+    def set_content(self, fingerprint: str) -> None:
+        """Record what the collection now holds; "" marks it as incomplete. Once it is complete,
+        withheld chunks are returned again."""
+        done = {WITHHELD: ""} if fingerprint else {}
+        self._store.set_attributes(self._name, {CONTENT: fingerprint, **done})
+
+    def withhold(self) -> None:
+        """Return no chunks until the collection has been indexed, because clearances are about to
+        change. From now on every read raises StoreError, in this process and in any other."""
+        self._store.set_attributes(self._name, {WITHHELD: "yes"})
+
+    def raw(self) -> Any:
+        """The store's own object of the collection."""
+        if self._pinned is not None:
+            return self._pinned
+        looked_up = self._store.looked_up
+        raw = looked_up.get(self._name) or self._store.look_up(self._name)
+        if not self._store.shared:
+            looked_up[self._name] = raw
+        return raw
+
+    def _readable(self) -> Any:
+        now = self.snapshot()
+        if now.withheld:
+            raise StoreError(self._withheld(), remedy=INDEX_AGAIN, action="finish")
+        return now.raw()
+
+    def _attribute(self, key: str) -> str:
+        return str(self.attributes.get(key, ""))
+
+    def _withheld(self) -> str:
+        return (
+            f"Collection {self._name!r} is closed to queries: a change of its clearances has not "
+            "finished."
+        )
+
+    def _emptied(self) -> str:
+        return f"Collection {self._name!r} is damaged: its chunks are lost."
+
+    def _count_of_version(self) -> int:
+        """How many chunks this version of a collection of ours has; counted once."""
+        version, kept = self.version, self._store.counts.get(self._name)
+        if kept is None or kept[0] != version:
+            kept = self._store.counts[self._name] = (version, self.count())
+        return kept[1]
+
+    def _renew_entries(self, ids: Sequence[str], before: str) -> None:
+        # If nobody else writes, the new entries are enough; reading all of them takes a second or
+        # two for 100,000 chunks. Only under the write lock, so that no other edit comes in between.
+        kept = self._store.catalogues.get(self._name)
+        if self._store.shared or kept is None or kept[0] != before:
+            return
+        entries = Catalogue({**kept[1], **dict(self._read_entries(ids))})
+        self._store.catalogues[self._name] = (self.version, entries)
+        self._store.unwritten.add(self._name)
+
+    def _read_entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
+        ours = self.ours
+        return ((i, rows.to_entry(i, metadata, ours=ours)) for i, metadata in self._read(ids))
+
+
+C = TypeVar("C", bound=VersionedCollection)
+
+
+class VersionedStore(ABC, Generic[C]):
+    """Collections, and what is cached of them. Thread-safe within one process. Raises
+    StoreError."""
+
+    kind: type[C]
+
+    def __init__(self, *, where: str, shared: bool) -> None:
+        """`where` names the store in messages. `shared`: other processes may write to it too."""
+        self.where = where
+        self.shared = shared
+        self.catalogue_limit = inf
+        """Searches use no catalogue for our own collections with more chunks than this."""
+        self.writable: Callable[[str], bool] = lambda name: False
+        """Whether a foreign collection may be changed."""
+        self.chunks: Shelf[Chunk] = Shelf(CHUNKS_KEPT)
+        """Whole chunks by version of their collection and id, since questions share many."""
+        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
+        self.counts: dict[str, tuple[str, int]] = {}
+        """By collection, with the version that they belong to."""
+        self.looked_up: dict[str, Any] = {}
+        """The store's own objects since the last write, if nobody else writes. Each write begins
+        another dictionary, so that what was read before it is not found after it."""
+        self.unwritten: set[str] = set()
+        """Collections whose catalogue in memory is newer than its file."""
+        self.replaced: set[str] = set()
+        """The versions of collections that this process has replaced."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of all collections."""
+
+    @abstractmethod
+    def look_up(self, name: str) -> Any:
+        """The store's own object of a collection. Raises CollectionMissing."""
+
+    @abstractmethod
+    def changing(self, name: str) -> AbstractContextManager[None]:
+        """Wrap every write to the collection `name` in this; one at a time."""
+
+    @abstractmethod
+    def set_attributes(self, name: str, values: Mapping[str, str]) -> None:
+        """Change the attributes of a collection, with a new version."""
+
+    @abstractmethod
+    def rename(self, name: str, new: str) -> None:
+        """Rename a collection. Raises CollectionMissing."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def _make(self, name: str, attributes: dict[str, Any]) -> None: ...
+
+    @abstractmethod
+    def _remove(self, name: str) -> str:
+        """Remove a collection; what begins its versions."""
+
+    def collections(self) -> tuple[CollectionInfo, ...]:
+        """Every collection, by name, as they are now: a caller's own code may have changed them."""
+        self.looked_up = {}
+        infos = []
+        for name in sorted(self.names()):
+            # It may have been removed since.
+            with suppress(CollectionMissing):
+                infos.append(self.collection(name).info())
+        return tuple(infos)
+
+    def collection(self, name: str, *, embedder: str = "") -> C:
+        """The collection called `name`.
+
+        Raises CollectionMissing, and StoreError if `embedder` is not the model with which the
+        collection was made, whose vectors would mean something else.
+        """
+        collection = self.kind(self, name)
+        made_with = collection.embedder
+        check_embedder(name, made_with, embedder)
+        return collection
+
+    def outdated(self, version: str) -> bool:
+        """Whether this process has changed a collection since it had this version. Does not ask the
+        store."""
+        return not self.replaced.isdisjoint(filter(None, version.split(":")))
+
+    def create(self, name: str, *, embedder: str, withheld: bool = False) -> C:
+        """Create an empty collection of our own, marked as incomplete. Raises InputError for an
+        invalid name."""
+        check_name(name)
+        attributes: dict[str, Any] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_version()}
+        with self.changing(name):
+            self._make(name, attributes | ({WITHHELD: "yes"} if withheld else {}))
+        return self.kind(self, name)
+
+    def check_ours(self, name: str) -> None:
+        """Raise StoreError if there is a collection `name` that ragfilter did not make."""
+        with suppress(CollectionMissing):
+            if not self.collection(name).ours:
+                raise StoreError(
+                    f"Collection {name!r} was not made by ragfilter and stays as it is.",
+                    remedy="Choose another name.",
+                )
+
+    def renew(self, name: str, *, embedder: str) -> C:
+        """Replace the collection `name` with an empty one, which is withheld if the old one was.
+
+        Raises StoreError if ragfilter did not make it: on a server it may have appeared since.
+        """
+        self.check_ours(name)
+        withheld = False
+        with suppress(CollectionMissing):
+            withheld = self.collection(name).withheld
+        self.delete(name)
+        return self.create(name, embedder=embedder, withheld=withheld)
+
+    def catalogue_file(self, name: str) -> Path | None:
+        """The file that stores a collection's catalogue between openings, if there is one."""
+        return None
+
+    def forget(self, name: str) -> None:
+        """Clear the caches of a collection that no longer exists."""
+        self.catalogues.pop(name, None)
+        if (file := self.catalogue_file(name)) is not None:
+            file.unlink(missing_ok=True)
+
+    def delete(self, name: str) -> None:
+        """Remove a collection, if it exists."""
+        with suppress(CollectionMissing), self.changing(name):
+            self.replaced.add(self._remove(name))
+        self.forget(name)
+
+
+def new_version() -> str:
+    """A version that no collection had before."""
+    return uuid4().hex

@@ -27,7 +27,7 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.settings.deployment import is_address
 from ragfilter.stores.base import CollectionInfo
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Server
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore, Server
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.numbers import chunks
 from ragfilter.text.urls import UNSHOWN, shown, web_address
@@ -63,7 +63,7 @@ class Opening:
     """How a collection is opened. `folder` is a path, the URL of a server or the address of a
     database, empty for the workspace's own store; `embedder` is empty to use what the collection
     itself names. Without `writable`, nothing in it is changed. `columns` (by field) and `metric`
-    are those of a table."""
+    apply to a table."""
 
     folder: str = ""
     embedder: str = ""

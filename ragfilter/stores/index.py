@@ -37,7 +37,7 @@ from ragfilter.stores.copies import StoredRow, with_rule
 from ragfilter.stores.workspace import Workspace, lock_file, taken
 
 if TYPE_CHECKING:
-    from ragfilter.stores.marked import MarkedStore
+    from ragfilter.stores.base import VersionedStore
     from ragfilter.stores.postgres.store import PgStore
 
 Rules = Mapping[str, str | None]
@@ -86,7 +86,7 @@ def _index_in_store(
     rules: Callable[[], Rules],
     progress: Progress | None,
 ) -> IndexReport:
-    path, store = workspace.copy_path(name), workspace.marked()
+    path, store = workspace.copy_path(name), workspace.versioned_store()
     store.check_ours(name)
     old = None if reset else copies.read_summary(path)
     if not reset:
@@ -178,7 +178,7 @@ def rebuild(
         rows = {row.chunk.id: row for row in copies.read_copy(path)}
         step = counter(progress, len(rows))
         try:
-            store = workspace.marked()
+            store = workspace.versioned_store()
             store.check_ours(name)
             _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, step, anew=True)
         except StoreError as error:
@@ -274,7 +274,7 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
 
 
 def _check_target(
-    store: MarkedStore[Any], name: str, old: copies.CopySummary | None, embedder: Embedder
+    store: VersionedStore[Any], name: str, old: copies.CopySummary | None, embedder: Embedder
 ) -> None:
     check_embedder(name, old.embedder if old else "", embedder.name)
     try:
@@ -289,7 +289,7 @@ def _check_target(
         )
 
 
-def _is_whole(store: MarkedStore[Any], name: str, copy: copies.CopySummary) -> bool:
+def _is_whole(store: VersionedStore[Any], name: str, copy: copies.CopySummary) -> bool:
     """Whether the collection holds what the copy holds, and all of it can be found."""
     try:
         collection = store.collection(name)
@@ -302,7 +302,9 @@ def _is_whole(store: MarkedStore[Any], name: str, copy: copies.CopySummary) -> b
         return False
 
 
-def _withhold(store: MarkedStore[Any], name: str, path: Path, given: Mapping[str, Record]) -> None:
+def _withhold(
+    store: VersionedStore[Any], name: str, path: Path, given: Mapping[str, Record]
+) -> None:
     """If `given` changes who may see a chunk, make sure that neither the collection nor one
     restored from the copy returns it under the old clearance."""
     copies.change_clearances(path, _bars(given))
@@ -352,7 +354,7 @@ def _embed(
 
 
 def _fill(
-    store: MarkedStore[Any],
+    store: VersionedStore[Any],
     name: str,
     rows: Mapping[str, StoredRow],
     changed: Collection[str],
@@ -366,13 +368,13 @@ def _fill(
         collection = store.renew(name, embedder=embedder)
     else:
         collection = store.collection(name)
-        collection.mark_content("")
+        collection.set_content("")
     waiting = [with_rule(rows[i], rules) for i in changed]
     for part in pages(waiting, WRITE_PART):
         collection.write(part)
         step(len(part))
     prints = {i: row.fingerprint for i, row in rows.items()}
-    collection.mark_content(copies.content_fingerprint(embedder, prints))
+    collection.set_content(copies.content_fingerprint(embedder, prints))
 
 
 def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from json import dumps, loads
 from typing import Any, Literal
@@ -18,7 +18,6 @@ from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME, WHOLE
 from ragfilter.errors import ConflictError, InputError, extra
 from ragfilter.model import Chunk, User
-from ragfilter.stores.base import pages
 from ragfilter.text.normalise import whole
 from ragfilter.text.titles import query_id
 
@@ -32,40 +31,24 @@ LABELLED, ASKED = "labelled", "asked"
 """Sets that every collection has: the questions with labels, and those asked before."""
 MAX_ASKED = 1000
 LONGEST_NAME = 200
-BATCH = 500
 
 _labels = database.table(
-    "labels",
-    at=TIME,
-    who=TEXT,
-    collection=TEXT,
-    query=TEXT,
-    chunk_id=TEXT,
-    grade=WHOLE,
+    "labels", at=TIME, who=TEXT, collection=TEXT, query=TEXT, chunk_id=TEXT, grade=WHOLE,
     made_by=TEXT,
-)
+)  # fmt: skip
 _sets = database.table("query_sets", collection=TEXT, name=TEXT, query_id=TEXT, text=TEXT)
-_places = database.table(
-    "label_places",
-    label=WHOLE,
-    quote=TEXT,
-    source=TEXT,
-    page=WHOLE,
-    start=WHOLE,
-    end=WHOLE,
-    found=TEXT,
-    score=WHOLE,
-)
+_quotations = database.table(
+    "label_places", label=WHOLE, quote=TEXT, source=TEXT, page=WHOLE, start=WHOLE, end=WHOLE,
+    found=TEXT, score=WHOLE,
+)  # fmt: skip
 _asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
 _recorded = database.table("recorded_hits", collection=TEXT, query=TEXT, chunk_ids=TEXT)
 _unrecorded = sa.Table(
-    "collections_without_history",
-    sa.MetaData(),
-    sa.Column("collection", sa.Text, primary_key=True),
+    "collections_without_history", sa.MetaData(), sa.Column("collection", TEXT, primary_key=True)
 )
 _INDEXES = (
     sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id),
-    sa.Index("label_places_of_label", _places.c.label),
+    sa.Index("label_places_of_label", _quotations.c.label),
     sa.Index("query_sets_of_collection", _sets.c.collection, _sets.c.name, _sets.c.id),
     sa.Index("recorded_in_collection", _recorded.c.collection),
     sa.Index("asked_in_collection", _asked.c.collection, _asked.c.text),
@@ -86,7 +69,7 @@ class Label:
     made_by: Maker
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         """Who said what, and when: ``ann: relevant (21 Mar 2025)``."""
         who = f"{self.who} (LLM)" if self.made_by == "llm" else self.who
         grade = GRADES.get(self.grade, f"grade {self.grade}")
@@ -100,7 +83,7 @@ UNCOUNTED = "gone:"
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class Quotation:
     """What a label judges, whatever the chunks are: the quoted text, its source and page, and its
     characters `start` to `end` in the source. -1 for what is not known. `score` rates a fuzzy
     match, in percent."""
@@ -119,10 +102,10 @@ class LabelBook(database.Book):
 
     what = "labels"
     called = "The book of labels"
-    tables = (_labels, _sets, _asked, _recorded, _unrecorded, _places)
+    tables = (_labels, _sets, _asked, _recorded, _unrecorded, _quotations)
     indexes = _INDEXES
 
-    def mark(
+    def label(
         self,
         collection: str,
         query: str,
@@ -130,18 +113,17 @@ class LabelBook(database.Book):
         grade: int,
         *,
         who: str,
-        place: Quoted | None = None,
+        quotation: Quotation | None = None,
     ) -> tuple[Label, ...]:
-        """Give chunks the same label, all or none, and the `place` that it judges in them. It
+        """Give chunks the same label, all or none, and the `quotation` that it judges in them. It
         replaces the labeller's earlier labels."""
         with self._writing() as connection:
             labels = tuple(
                 _label(connection.execute(_labels.insert().values(row).returning(_labels)).one())
                 for row in (_row(collection, query, i, grade, who, "human") for i in chunk_ids)
             )
-            if place is not None:
-                rows = [_place_row(label.id, place) for label in labels]
-                connection.execute(_places.insert(), rows)
+            if quotation is not None:
+                _insert(connection, [(label.id, quotation) for label in labels])
             return labels
 
     def add(
@@ -154,58 +136,52 @@ class LabelBook(database.Book):
     ) -> int:
         """Add many labels as (question, chunk id, grade), all or none. Returns how many."""
         rows = [_row(collection, *each, who, made_by) for each in labels]
-        with self._writing() as connection:
-            for part in pages(rows, BATCH):
-                connection.execute(_labels.insert(), part)
+        if rows:
+            with self._writing() as connection:
+                connection.execute(_labels.insert(), rows)
         return len(rows)
 
     def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
-        """Keep the text and place of these chunks with their labels that have none yet."""
-        known = sa.select(_places.c.label)
-        found = sa.select(_labels.c.id, _labels.c.chunk_id).where(
-            _labels.c.collection == collection, _labels.c.id.not_in(known)
+        """Quote these chunks in their labels that quote nothing yet."""
+        bare = sa.select(_labels.c.id, _labels.c.chunk_id).where(
+            _labels.c.collection == collection,
+            _labels.c.id.not_in(sa.select(_quotations.c.label)),
         )
-        rows = [
-            _place_row(row.id, place_of(chunks[row.chunk_id]))
-            for row in self._read(found)
-            if row.chunk_id in chunks
-        ]
+        rows = [(i, quotation_of(chunks[name])) for i, name in self._read(bare) if name in chunks]
         with self._writing() as connection:
-            for part in pages(rows, BATCH):
-                connection.execute(_places.insert(), part)
+            _insert(connection, rows)
 
-    def places(self, collection: str) -> dict[int, Quoted]:
-        """The places of the labels that have one, by the label's id."""
-        joined = _places.join(_labels, _labels.c.id == _places.c.label)
-        found = sa.select(_places).select_from(joined).where(_labels.c.collection == collection)
-        return {row.label: _place(row) for row in self._read(found)}
+    def quotations(self, collection: str) -> dict[int, Quotation]:
+        """The quotations of the labels that have one, by the label's id."""
+        labels = sa.select(_labels.c.id).where(_labels.c.collection == collection)
+        rows = self._read(sa.select(_quotations).where(_quotations.c.label.in_(labels)))
+        columns = [field.name for field in fields(Quotation)]
+        return {row.label: Quotation(*(row._mapping[each] for each in columns)) for row in rows}
 
-    def move(self, moved: Mapping[int, tuple[Quoted, Sequence[str]]]) -> None:
-        """Give labels new places and chunks, all or none; one with several chunks becomes several
-        labels."""
+    def move(self, moved: Mapping[int, tuple[Quotation, Sequence[str]]]) -> None:
+        """Give labels other quotations and chunks, all or none; one with several chunks becomes
+        several labels."""
         with self._writing() as connection:
-            for label_id, (place, chunk_ids) in moved.items():
+            for label_id, (quotation, chunk_ids) in moved.items():
                 removed = _labels.delete().where(_labels.c.id == label_id).returning(_labels)
                 old = connection.execute(removed).mappings().first()
-                connection.execute(_places.delete().where(_places.c.label == label_id))
+                connection.execute(_quotations.delete().where(_quotations.c.label == label_id))
                 for chunk_id in chunk_ids if old else ():
-                    row = {**(old or {}), "chunk_id": chunk_id}
-                    del row["id"]
-                    made = _labels.insert().values(row).returning(_labels.c.id)
-                    new = connection.execute(made).scalar_one()
-                    connection.execute(_places.insert().values(_place_row(new, place)))
+                    row = {n: v for n, v in (old or {}).items() if n != "id"}
+                    new = _labels.insert().values(row | {"chunk_id": chunk_id})
+                    new_id = connection.execute(new.returning(_labels.c.id)).scalar_one()
+                    _insert(connection, [(new_id, quotation)])
 
     def take_back(self, label_ids: Sequence[int]) -> None:
         """Remove labels; the labeller's previous ones count again. Repeating it does nothing."""
         with self._writing() as connection:
             connection.execute(_labels.delete().where(_labels.c.id.in_(label_ids)))
-            connection.execute(_places.delete().where(_places.c.label.in_(label_ids)))
+            connection.execute(_quotations.delete().where(_quotations.c.label.in_(label_ids)))
 
     def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
         """Every labeller's latest label of each pair, for one question or all, oldest first."""
-        select = sa.select(_labels).where(_labels.c.collection == collection)
-        if query is not None:
-            select = select.where(_labels.c.query == _plain(query))
+        mine = {"collection": collection} | ({} if query is None else {"query": _plain(query)})
+        select = sa.select(_labels).filter_by(**mine)
         last: dict[tuple[str, str, str, str], Label] = {}
         for row in self._read(select.order_by(_labels.c.id)):
             label = _label(row)
@@ -216,24 +192,16 @@ class LabelBook(database.Book):
 
     def holds(self, collection: str) -> bool:
         """Whether anybody has labelled a chunk of the collection."""
-        return bool(
-            self._read(sa.select(_labels.c.id).where(_labels.c.collection == collection).limit(1))
-        )
+        return bool(self._read(sa.select(_labels).filter_by(collection=collection).limit(1)))
 
-    def version(self, collection: str) -> str:
-        """A version that changes with every label added or removed."""
-        return self._version(collection, _labels)
-
-    def questions_version(self, collection: str) -> str:
-        """A version that changes with every question labelled, put into a set, or asked."""
-        return self._version(collection, _labels, _sets, _asked)
-
-    def _version(self, collection: str, *tables: sa.Table) -> str:
+    def version(self, collection: str, *, questions: bool = False) -> str:
+        """A version that changes with every label added or removed; with `questions`, also with
+        every question put into a set, or asked."""
         counted = (
             sa.select(sa.literal(i), sa.func.count(), sa.func.max(table.c.id)).where(
                 table.c.collection == collection
             )
-            for i, table in enumerate(tables)
+            for i, table in enumerate((_labels, _sets, _asked) if questions else (_labels,))
         )
         rows = self._read(sa.union_all(*counted))
         return " ".join(f"{count}-{last or 0}" for _, count, last in sorted(rows))
@@ -265,7 +233,7 @@ class LabelBook(database.Book):
             for i, text in queries.items()
         ]
         with self._writing() as connection:
-            old = _sets.delete().where(*_named(collection, name))
+            old = _sets.delete().filter_by(collection=collection, name=name)
             replaced = connection.execute(old.returning(_sets.c.query_id, _sets.c.text))
             was = {row.query_id: row.text for row in replaced}
             if before is not None and was and was != before:
@@ -274,36 +242,32 @@ class LabelBook(database.Book):
                     "saved.",
                     remedy="Save yours under another name, or reload the page to see theirs.",
                 )
-            for part in pages(rows, BATCH):
-                connection.execute(_sets.insert(), part)
+            connection.execute(_sets.insert(), rows)
 
     def remove_set(self, collection: str, name: str) -> None:
         """Delete a query set. The labels of its questions stay."""
         with self._writing() as connection:
-            connection.execute(_sets.delete().where(*_named(collection, name)))
+            connection.execute(_sets.delete().filter_by(collection=collection, name=name))
 
     def sets(self, collection: str) -> dict[str, int]:
         """The number of questions in every set, by name; the two built-in sets come last."""
-        select = (
-            sa.select(_sets.c.name, sa.func.count())
-            .where(_sets.c.collection == collection)
-            .group_by(_sets.c.name)
-            .order_by(_sets.c.name)
-        )
-        named = {row.name: row[1] for row in self._read(select)}
-        return named | {own: len(self.queries(collection, own)) for own in (LABELLED, ASKED)}
+        sizes = sa.select(_sets.c.name, sa.func.count()).filter_by(collection=collection)
+        rows = self._read(sizes.group_by(_sets.c.name).order_by(_sets.c.name))
+        built_in = {name: len(self.queries(collection, name)) for name in (LABELLED, ASKED)}
+        return {row.name: row[1] for row in rows} | built_in
 
     def queries(self, collection: str, name: str) -> dict[str, str]:
         """The questions of a set by id; empty if there is no such set."""
         if name in (LABELLED, ASKED):
-            table = _labels if name == LABELLED else _asked
-            text = _labels.c.query if name == LABELLED else _asked.c.text
-            select = (
-                sa.select(text).where(table.c.collection == collection)
-                .group_by(text).order_by(sa.func.min(table.c.id))
-            )  # fmt: skip
-            return {query_id(each): each for (each,) in self._read(select)}
-        rows = sa.select(_sets.c.query_id, _sets.c.text).where(*_named(collection, name))
+            text, first = (
+                (_labels.c.query, _labels.c.id)
+                if name == LABELLED
+                else (_asked.c.text, _asked.c.id)
+            )
+            texts = sa.select(text).filter_by(collection=collection).group_by(text)
+            rows = self._read(texts.order_by(sa.func.min(first)))
+            return {query_id(each): each for (each,) in rows}
+        rows = sa.select(_sets).filter_by(collection=collection, name=name)
         return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}
 
     def record(self, collection: str, hits: Mapping[str, Sequence[str]]) -> None:
@@ -312,59 +276,53 @@ class LabelBook(database.Book):
         with self._writing() as connection:
             for query, ids in hits.items():
                 row = {"collection": collection, "query": _plain(query)}
-                connection.execute(_recorded.delete().where(*_recording(collection, query)))
+                connection.execute(_recorded.delete().filter_by(**row))
                 connection.execute(_recorded.insert().values(**row, chunk_ids=dumps(list(ids))))
 
     def recorded(self, collection: str, query: str) -> tuple[str, ...]:
         """The chunks that a trace says were retrieved for a question; empty without one."""
-        mine = _recording(collection, query)
-        found = self._read(sa.select(_recorded.c.chunk_ids).where(*mine))
-        return tuple(loads(found[0][0])) if found else ()
+        recorded = sa.select(_recorded).filter_by(collection=collection, query=_plain(query))
+        return tuple(i for row in self._read(recorded) for i in loads(row.chunk_ids))
 
     def remember(self, collection: str, question: str) -> None:
         """Add an asked question to the history, without duplicates, unless the collection's history
         is off. Only the last thousand are kept."""
-        text = _plain(question)
-        mine = _asked.c.collection == collection
-        oldest = (
-            sa.select(_asked.c.id).where(mine).order_by(_asked.c.id.desc()).offset(MAX_ASKED)
-        )  # fmt: skip
         if not self.records_history(collection):
             return
+        row = {"collection": collection, "text": _plain(question)}
+        oldest = sa.select(_asked.c.id).filter_by(collection=collection)
+        oldest = oldest.order_by(_asked.c.id.desc()).offset(MAX_ASKED)
         with self._writing() as connection:
-            connection.execute(_asked.delete().where(mine, _asked.c.text == text))
-            row = {"at": datetime.now(UTC), "collection": collection, "text": text}
-            connection.execute(_asked.insert().values(row))
-            ids = [i for (i,) in connection.execute(oldest)]
+            connection.execute(_asked.delete().filter_by(**row))
+            connection.execute(_asked.insert().values(at=datetime.now(UTC), **row))
+            ids = connection.execute(oldest).scalars().all()
             connection.execute(_asked.delete().where(_asked.c.id.in_(ids)))
 
     def records_history(self, collection: str) -> bool:
         """Whether asked questions are stored."""
-        select = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
-        return not self._read(select)
+        return not self._read(sa.select(_unrecorded).filter_by(collection=collection))
 
     def record_history(self, collection: str, on: bool) -> None:
         """Start storing asked questions, or delete them all and store no more."""
         with self._writing() as connection:
-            own = _unrecorded.c.collection == collection
-            connection.execute(_unrecorded.delete().where(own))
+            connection.execute(_unrecorded.delete().filter_by(collection=collection))
             if not on:
                 connection.execute(_unrecorded.insert().values(collection=collection))
-                connection.execute(_asked.delete().where(_asked.c.collection == collection))
+                connection.execute(_asked.delete().filter_by(collection=collection))
 
 
-def place_of(chunk: Chunk) -> Quoted:
-    """The whole text of a chunk as the place of its labels."""
+def quotation_of(chunk: Chunk) -> Quotation:
+    """The whole text of a chunk as the quotation of its labels."""
     page = -1 if chunk.page is None else chunk.page
-    return Quoted(whole(chunk.text), whole(chunk.source), page)
+    return Quotation(whole(chunk.text), whole(chunk.source), page)
 
 
-def evidence(chunk: Chunk, selected: str) -> Quoted | None:
-    """The place of what somebody selected in a chunk, whatever its spaces; None if it is not
+def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
+    """The quotation of what somebody selected in a chunk, whatever its spaces; None if it is not
     there."""
     words = whole(selected).split()
     found = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
-    return replace(place_of(chunk), quote=found.group()) if found else None
+    return replace(quotation_of(chunk), quote=found.group()) if found else None
 
 
 def visible_labels(
@@ -399,14 +357,6 @@ def conflicts(labels: Iterable[Label]) -> tuple[tuple[Label, ...], ...]:
     return tuple(tuple(each) for each in pairs.values() if len({one.grade for one in each}) > 1)
 
 
-def _named(collection: str, name: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return (_sets.c.collection == collection, _sets.c.name == name)
-
-
-def _recording(collection: str, query: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return _recorded.c.collection == collection, _recorded.c.query == _plain(query)
-
-
 def _plain(text: str) -> str:
     return whole(text).strip()
 
@@ -430,10 +380,7 @@ def _label(row: sa.Row[Any]) -> Label:
     return Label(at=database.in_utc(values.pop("at")), **values)
 
 
-def _place_row(label_id: int, place: Quoted) -> dict[str, Any]:
-    return {"label": label_id, **asdict(place)}
-
-
-def _place(row: sa.Row[Any]) -> Quoted:
-    values = dict(row._mapping)
-    return Quoted(**{name: values[name] for name in Quoted.__slots__})
+def _insert(connection: sa.Connection, quotations: Sequence[tuple[int, Quotation]]) -> None:
+    if quotations:
+        rows = [{"label": label_id, **asdict(each)} for label_id, each in quotations]
+        connection.execute(_quotations.insert(), rows)

@@ -29,14 +29,15 @@ from ragfilter.errors import (
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores import metadata as rows
-from ragfilter.stores.base import pages, query_vector
-from ragfilter.stores.marked import (
+from ragfilter.stores.base import (
     CONTENT,
     FORMAT,
     VERSION,
-    MarkedCollection,
-    MarkedStore,
+    VersionedCollection,
+    VersionedStore,
     new_version,
+    pages,
+    query_vector,
 )
 from ragfilter.text.urls import shown
 
@@ -78,7 +79,7 @@ class QdrantPlace:
         return QdrantStore(self)
 
 
-class QdrantCollection(MarkedCollection):
+class QdrantCollection(VersionedCollection):
     """One collection of Qdrant."""
 
     _store: QdrantStore
@@ -86,7 +87,7 @@ class QdrantCollection(MarkedCollection):
     space: Space = "l2"
 
     @property
-    def marks(self) -> Mapping[str, Any]:
+    def attributes(self) -> Mapping[str, Any]:
         return self.raw().config.metadata or {}
 
     @property
@@ -162,7 +163,7 @@ class QdrantCollection(MarkedCollection):
         ]
         with self._store.changing(self._name), self._store.asking() as client:
             if not self.dimension:
-                self._store.make(self._name, self.marks, len(batch[0].vector))
+                self._store.make(self._name, self.attributes, len(batch[0].vector))
             for page in pages(points, PAGE):
                 client.upsert(self._name, page)
             self.renew()
@@ -199,7 +200,7 @@ class QdrantCollection(MarkedCollection):
             client.batch_update_points(self._name, changes)
 
 
-class QdrantStore(MarkedStore[QdrantCollection]):
+class QdrantStore(VersionedStore[QdrantCollection]):
     """The collections of one Qdrant that ragfilter made; no others are listed."""
 
     kind = QdrantCollection
@@ -244,7 +245,7 @@ class QdrantStore(MarkedStore[QdrantCollection]):
             finally:
                 self.looked_up = {}
 
-    def mark(self, name: str, values: Mapping[str, str]) -> None:
+    def set_attributes(self, name: str, values: Mapping[str, str]) -> None:
         with self.changing(name), self.asking() as client:
             before = self.kind(self, name).version
             client.update_collection(name, metadata={**values, VERSION: new_version()})
@@ -255,11 +256,11 @@ class QdrantStore(MarkedStore[QdrantCollection]):
         old = self.collection(name).snapshot()
         with self.changing(name), self.asking() as client:
             # It says that it is incomplete until the end.
-            self.make(new, {**old.marks, CONTENT: ""}, old.dimension)
+            self.make(new, {**old.attributes, CONTENT: ""}, old.dimension)
             for page in self.scroll(name, True, vectors=True):
                 kept = {"id", "vector", "payload"}
                 client.upsert(new, [models.PointStruct(**p.model_dump(include=kept)) for p in page])
-            self.mark(new, {CONTENT: old.content})
+            self.set_attributes(new, {CONTENT: old.content})
         self.delete(name)
 
     def close(self) -> None:
@@ -277,18 +278,18 @@ class QdrantStore(MarkedStore[QdrantCollection]):
             if offset is None:
                 return
 
-    def make(self, name: str, marks: Mapping[str, Any], dimension: int) -> None:
+    def make(self, name: str, attributes: Mapping[str, Any], dimension: int) -> None:
         """Make an empty collection in place of one that may be there, whose vectors cannot get
         another dimension."""
         vectors = models.VectorParams(size=dimension, distance=models.Distance.EUCLID)
         with self.asking() as client:
             client.delete_collection(name)
-            client.create_collection(name, vectors if dimension else {}, metadata=dict(marks))
+            client.create_collection(name, vectors if dimension else {}, metadata=dict(attributes))
             for key, kind in INDEXED.items() if self.shared else ():
                 client.create_payload_index(name, key, kind)
 
-    def _make(self, name: str, marks: dict[str, Any]) -> None:
-        self.make(name, marks, 0)
+    def _make(self, name: str, attributes: dict[str, Any]) -> None:
+        self.make(name, attributes, 0)
 
     def _remove(self, name: str) -> str:
         version = self.kind(self, name).version

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import groupby
 
 from ragfilter.model import Chunk, User
-from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quoted, place_of
+from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quotation, quotation_of
 from ragfilter.text.normalise import normalise
 
 RUN = 4
@@ -51,7 +51,7 @@ class Relabelled:
     lost: tuple[tuple[str, str, Found], ...]
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         """``labels mapped: 98% (49 of 50; 1 gone)``; empty if none had to be."""
         every = self.mapped + len(self.lost)
         if not every:
@@ -76,20 +76,20 @@ class QuoteFinder:
             for run in _runs(self._words[i]):
                 self._runs[run].add(i)
 
-    def holds(self, chunk_id: str, place: Quoted) -> bool:
+    def holds(self, chunk_id: str, quotation: Quotation) -> bool:
         """Whether the chunk's text is just what was quoted."""
         chunk = self._chunks.get(chunk_id)
-        return chunk is not None and chunk.text == place.quote
+        return chunk is not None and chunk.text == quotation.quote
 
-    def find(self, place: Quoted) -> Located:
-        """The chunks that hold the place's quote."""
-        words = _words(place.quote)
-        among = self._among(place, words)
+    def find(self, quotation: Quotation) -> Located:
+        """The chunks that hold what is quoted."""
+        words = _words(quotation.quote)
+        among = self._among(quotation, words)
         if not words or not among:
             return Located((), "gone", 0.0)
         shared = {i: _shared(words, self._words[i]) for i in among}
         whole = [i for i, runs in shared.items() if any(size == len(words) for _, size in runs)]
-        exact = [i for i in whole if place.quote in self._chunks[i].text]
+        exact = [i for i in whole if quotation.quote in self._chunks[i].text]
         if ids := exact or whole:
             sure = len(ids) == 1 or self._overlap(ids, words)
             found: Found = "exact" if exact else "normalised"
@@ -99,7 +99,7 @@ class QuoteFinder:
         score = len(taken) / len(words)
         if score < ENOUGH:
             return Located(tuple(ids), "gone", score)
-        quoted = all(self._chunks[i].text in place.quote for i in ids)
+        quoted = all(self._chunks[i].text in quotation.quote for i in ids)
         found = "exact" if quoted else "normalised" if score == 1 else "fuzzy"
         return Located(tuple(ids), found, score)
 
@@ -120,11 +120,11 @@ class QuoteFinder:
                     covered |= own
         return sorted(ids, key=lambda i: self._at[i])
 
-    def _among(self, place: Quoted, words: Words) -> list[str]:
-        """The chunks of the place's source, or of all sources if it has none now, that share a run
-        of words with the quote."""
+    def _among(self, quotation: Quotation, words: Words) -> list[str]:
+        """The chunks of the quotation's source, or of all sources if it has none now, that share a
+        run of words with it."""
         sharing = set().union(*(self._runs.get(run, ()) for run in _runs(words)))
-        own = [i for i in self._sources.get(place.source, ()) if i in sharing]
+        own = [i for i in self._sources.get(quotation.source, ()) if i in sharing]
         return own or [i for i in self._chunks if i in sharing]
 
     def _overlap(self, ids: Sequence[str], words: Words) -> bool:
@@ -150,23 +150,23 @@ def remap(
     """Map the labels whose chunk has another text now to the chunks that hold their quote, unless
     `dry`. Labels of the `same` chunks, whose text did not change, stay. A label that is ambiguous
     or gone no longer counts until its quote is found. Raises StoreError."""
-    finder, places = QuoteFinder(chunks), book.places(collection)
+    finder, quotations = QuoteFinder(chunks), book.quotations(collection)
     find = cache(finder.find)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
     for label in book.standing(collection):
-        if label.id in places:
-            plain = replace(places[label.id], found="", score=100)
+        if label.id in quotations:
+            plain = replace(quotations[label.id], found="", score=100)
             groups[label.query, label.who, label.made_by, label.grade, plain].append(label)
-    moved: dict[int, tuple[Quoted, Sequence[str]]] = {}
+    moved: dict[int, tuple[Quotation, Sequence[str]]] = {}
     mapped, lost = 0, []
-    for (*_, place), labels in groups.items():
-        assert isinstance(place, Quoted)
+    for (*_, quotation), labels in groups.items():
+        assert isinstance(quotation, Quotation)
         first, *others = labels
         if all(label.chunk_id in same for label in labels):
             continue
-        if not others and finder.holds(first.chunk_id, place):
+        if not others and finder.holds(first.chunk_id, quotation):
             continue
-        finding = find(place)
+        finding = find(quotation)
         ids: Sequence[str] = finding.chunk_ids
         if finding.found in UNFOUND:
             bare = first.chunk_id.removeprefix(UNCOUNTED)
@@ -176,7 +176,7 @@ def remap(
             continue
         else:
             mapped += 1
-        new = _found(place, finding)
+        new = _found(quotation, finding)
         moved |= {first.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:
         book.move(moved)
@@ -184,58 +184,61 @@ def remap(
 
 
 def choices(
-    places: Mapping[int, Quoted], labels: Iterable[Label], chunks: Iterable[Chunk], user: User
-) -> list[tuple[Label, Quoted, str]]:
-    """The labels that do not count since their chunk is not known, each with its place and every
-    chunk that may be meant, or an empty id if there is none. A user from whom chunks may be hidden
-    gets those whose whole quote is in a chunk that they see."""
+    quotations: Mapping[int, Quotation],
+    labels: Iterable[Label],
+    chunks: Iterable[Chunk],
+    user: User,
+) -> list[tuple[Label, Quotation, str]]:
+    """The labels that do not count since their chunk is not known, each with its quotation and
+    every chunk that may be meant, or an empty id if there is none. A user from whom chunks may be
+    hidden gets those whose whole quote is in a chunk that they see."""
     visible = [chunk for chunk in chunks if user.sees(chunk)]
     texts = {chunk.id: " ".join(_words(chunk.text)) for chunk in visible}
     finder = QuoteFinder(visible)
     return [
-        (label, places[label.id], i)
+        (label, quotations[label.id], i)
         for label in labels
-        if label.chunk_id.startswith(UNCOUNTED) and label.id in places
-        for i in finder.find(places[label.id]).chunk_ids or ("",)
-        if user.unrestricted or (i and " ".join(_words(places[label.id].quote)) in texts[i])
+        if label.chunk_id.startswith(UNCOUNTED) and label.id in quotations
+        for i in finder.find(quotations[label.id]).chunk_ids or ("",)
+        if user.unrestricted or (i and " ".join(_words(quotations[label.id].quote)) in texts[i])
     ]
 
 
 def settle(book: LabelBook, label: Label, chunk: Chunk) -> None:
     """Say that a label judges this chunk. Raises StoreError."""
-    book.move({label.id: (replace(place_of(chunk), found="exact"), [chunk.id])})
+    book.move({label.id: (replace(quotation_of(chunk), found="exact"), [chunk.id])})
 
 
 def add_spans(
     book: LabelBook,
     collection: str,
     chunks: Iterable[Chunk],
-    spans: Iterable[tuple[str, int, Quoted]],
+    spans: Iterable[tuple[str, int, Quotation]],
     *,
     who: str,
 ) -> Relabelled:
-    """Label the chunks that hold each quote, given as (question, grade, place). What is ambiguous
-    or gone is left out and reported. Raises StoreError."""
+    """Label the chunks that hold each quote, given as (question, grade, quotation). What is
+    ambiguous or gone is left out and reported. Raises StoreError."""
     finder, mapped, lost = QuoteFinder(chunks), 0, []
     with book.transaction():
-        for question, grade, place in spans:
-            finding = finder.find(place)
+        for question, grade, quotation in spans:
+            finding = finder.find(quotation)
             if finding.found in UNFOUND:
-                lost.append((question, place.quote, finding.found))
+                lost.append((question, quotation.quote, finding.found))
                 continue
             mapped += 1
-            new = _found(place, finding)
-            book.mark(collection, question, finding.chunk_ids, grade, who=who, place=new)
+            new = _found(quotation, finding)
+            book.label(collection, question, finding.chunk_ids, grade, who=who, quotation=new)
     return Relabelled(mapped, tuple(lost))
 
 
-def _found(place: Quoted, finding: Located) -> Quoted:
-    return replace(place, found=finding.found, score=round(100 * finding.score))
+def _found(quotation: Quotation, finding: Located) -> Quotation:
+    return replace(quotation, found=finding.found, score=round(100 * finding.score))
 
 
-def mapped_share(places: Mapping[int, Quoted]) -> float | None:
+def mapped_share(quotations: Mapping[int, Quotation]) -> float | None:
     """The share of the labels that had to be mapped and were; None if none had to be."""
-    found = [place.found for place in places.values() if place.found]
+    found = [quotation.found for quotation in quotations.values() if quotation.found]
     lost = sum(each in UNFOUND for each in found)
     return 1 - lost / len(found) if found else None
 

@@ -43,16 +43,16 @@ with extra("chroma"):
     from filelock import BaseFileLock, FileLock, Timeout
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.store import Server
+    from ragfilter.stores.base import VersionedCollection, VersionedStore
+    from ragfilter.stores.chroma import Server
     from ragfilter.stores.copies import CopySummary
-    from ragfilter.stores.marked import MarkedCollection, MarkedStore
     from ragfilter.stores.postgres.collection import PgCollection
     from ragfilter.stores.postgres.store import PgStore
     from ragfilter.stores.postgres.tables import TableCollection
     from ragfilter.stores.qdrant import QdrantPlace
 
-    Store: TypeAlias = MarkedStore[Any] | PgStore
-    StoredCollection: TypeAlias = MarkedCollection | PgCollection | TableCollection
+    Store: TypeAlias = VersionedStore[Any] | PgStore
+    StoredCollection: TypeAlias = VersionedCollection | PgCollection | TableCollection
 
 # One per process, like the lock: Chroma also has one system per folder and process.
 _open: dict[Path, Workspace] = {}
@@ -132,9 +132,9 @@ class Workspace:
         """The store of a workspace at an address; None for a folder. Raises StoreError."""
         return cast("PgStore", self.store()) if self.address else None
 
-    def marked(self) -> MarkedStore[Any]:
+    def versioned_store(self) -> VersionedStore[Any]:
         """The store of any other workspace. Raises StoreError."""
-        return cast("MarkedStore[Any]", self.store())
+        return cast("VersionedStore[Any]", self.store())
 
     @property
     def chroma_dir(self) -> Path:
@@ -225,7 +225,7 @@ class Workspace:
             return PgStore(self.address)
         if self.server is not None:
             return self.server.open()
-        from ragfilter.stores.chroma.store import ChromaStore
+        from ragfilter.stores.chroma import ChromaStore
 
         return ChromaStore.folder(self.chroma_dir)
 

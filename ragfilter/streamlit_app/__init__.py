@@ -1,7 +1,7 @@
 """What is served: Streamlit's settings, the navigation, and the pages.
 
-Streamlit runs `app.py` and `pages/` of this folder, or those of a checkout, which are the same, and
-searches the folder of `app.py` for modules: so it has no module that another library may ask for.
+Streamlit runs `app.py` and `pages/` of this folder, or the same files of a checkout. It searches
+the folder of `app.py` for modules, so no module there may have the name of another library's.
 A page imports what it draws when it is first visited.
 """
 

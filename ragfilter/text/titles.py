@@ -63,8 +63,8 @@ def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
 
 
 def _rarest(title: str, held: Mapping[str, int], n: int, width: int) -> str:
-    """The words of a title that the fewest of `n` titles have, with those before the last of them,
-    and as many others as fit. `held` says how many have a word."""
+    """The rarest words of a title among `n` titles, with the words before them, and others until
+    `width` is full. `held` says how many titles have a word."""
     words = title.split()
     rare = [at for at, word in enumerate(words) if held[_key(word)] < n]
     rare.sort(key=lambda at: (held[_key(words[at])], not _tells(words[at]), at))

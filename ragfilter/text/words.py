@@ -126,7 +126,7 @@ def values(text: str) -> frozenset[Value]:
 
 
 def stated(asked: frozenset[Value], text: str) -> frozenset[Value]:
-    """Those of the values `asked` that the text states too."""
+    """The values in `asked` that the text states too."""
     held = _counts(text)
     if any(name in held and number in held for name, number in asked):
         return asked & values(text)

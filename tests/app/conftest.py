@@ -27,12 +27,12 @@ from ragfilter.engine.retrieve import run
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult
-from ragfilter.models.bundled import BundledEmbedder
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import KEY, Session

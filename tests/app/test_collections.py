@@ -21,7 +21,7 @@ from waiting import PROCESS_S
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.queue import Standing, queue_of
-from ragfilter.models.bundled import BUNDLED
+from ragfilter.models.embedders import BUNDLED
 from ragfilter.stores import manage
 from ragfilter.stores.postgres import rows
 from ragfilter.ui.session import resources

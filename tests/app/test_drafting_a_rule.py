@@ -16,7 +16,7 @@ from rules_page import stored, write
 from waiting import PATIENT_S
 
 from ragfilter.rules import edits
-from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui.kit.rule_editor.drafting import HIDDEN, NO_LLM, UNSENT
 from ragfilter.ui.session import resources
 

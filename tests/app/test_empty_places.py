@@ -16,7 +16,7 @@ from waiting import PROCESS_S
 from ragfilter.indexing.queue import queue_of
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
 from ragfilter.ui.session import resources

@@ -19,7 +19,7 @@ OTHERS = (
     "ragfilter.ui.collections", "ragfilter.ui.compare",
     "ragfilter.ui.evaluate", "ragfilter.ui.present",
     "ragfilter.ui.kit.rule_editor.editor", "ragfilter.ui.rules", "ragfilter.ui.tune",
-    "ragfilter.models.chat",
+    "ragfilter.models.openai",
     # What indexes or edits rules. The path looks for labels and runs.
     "ragfilter.ingest.load", "ragfilter.rules.drafting",
     "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",

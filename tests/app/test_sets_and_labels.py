@@ -13,7 +13,7 @@ from faults import Handler, Serve
 from test_judging_on_the_page import stop_the_app
 
 from ragfilter.errors import StoreError
-from ragfilter.stores.labels import UNCOUNTED, LabelBook, evidence, query_id
+from ragfilter.stores.labels import UNCOUNTED, LabelBook, query_id, selected_quotation
 from ragfilter.ui.kit import grid
 from ragfilter.ui.session import resources
 
@@ -167,13 +167,13 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
 def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
     chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
     question = MINE["q2"]
-    book().mark("demo", question, [chunk], 2, who="ann")
+    book().label("demo", question, [chunk], 2, who="ann")
     page.choose("sets-part", "Labels")
     assert any("No two people disagree" in text for text in page.html)
-    book().mark("demo", question, [chunk], 0, who="bob")
+    book().label("demo", question, [chunk], 0, who="bob")
     page.run()
     [row] = page.at.dataframe[0].value.to_dict("records")
-    said = "; ".join(label.told for label in book().standing("demo", question))
+    said = "; ".join(label.words for label in book().standing("demo", question))
     assert (row["question"], row["said"]) == (question, said)
 
 
@@ -184,8 +184,8 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(
     chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
     page.choose("sets-part", "Labels")
     assert not any("since the chunks were cut anew" in text for text in page.html)
-    place = evidence(chunk, chunk.text)
-    book().mark("demo", MINE["q3"], [f"{UNCOUNTED}old"], 2, who="ann", place=place)
+    place = selected_quotation(chunk, chunk.text)
+    book().label("demo", MINE["q3"], [f"{UNCOUNTED}old"], 2, who="ann", quotation=place)
     assert any("since the chunks were cut anew" in text for text in page.run().html)
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
     assert next(iter(rows["chunk"])) == chunk.name

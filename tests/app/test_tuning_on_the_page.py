@@ -13,6 +13,8 @@ from labelled_demo import put_labelled
 
 from ragfilter.evaluate.maps import make as make_map
 from ragfilter.ingest import demo
+from ragfilter.settings.learned import TunedOn
+from ragfilter.stores.labels import ASKED
 from ragfilter.ui.session import jobs, resources
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.tune import tuning_map
@@ -20,6 +22,14 @@ from ragfilter.ui.tune import tuning_map
 pytestmark = pytest.mark.model
 
 FEW = 6
+OF_ANOTHER_MODEL = {
+    "cutoff.strategy": "gap", "cutoff.gap_threshold": 0.9, "cutoff.limits": "lexical=40",
+    "cutoff.tuned_on": TunedOn(
+        collection="demo", embedder="other", space="l2", reranker="", labels="", queries=20,
+        date="2026-11-25", strategy="gap", values={"cutoff.gap_threshold": 0.9},
+        quantiles={"cutoff.gap_threshold": 0.99},
+    ).json_text,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -65,6 +75,32 @@ def test_without_labels_tuning_says_what_opens_it(page: Any) -> None:
     assert "map" not in page.buttons
     page.press("tune-label")
     assert page.session.labelling
+
+
+def test_settings_of_another_model_are_recalibrated_where_they_are_refused(page: Any) -> None:
+    page.session.changes = OF_ANOTHER_MODEL
+    page.at.switch_page("pages/inspect.py")
+    page.run().press("problem-recalibrate")
+    table = page.at.dataframe[0].value
+    assert list(table) == ["", "before", "after", "difference"]
+    assert list(table[""]) == ["F1", "recall", "tokens"]
+    words = " ".join(page.html)
+    assert "tuned on demo (other, l2), not with all-MiniLM-L6-v2, l2. Recalibrate" in words
+    assert "stay as they were set by hand: lexical=40" in words
+    # Too few questions for an interval.
+    assert "not shown to be no worse" in words
+    assert page.at.button(key="apply-tuning").disabled
+
+
+def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page: Any) -> None:
+    page.session.changes, page.session.query_set = OF_ANOTHER_MODEL, ASKED
+    for question in [*demo.queries().values()][:FEW]:
+        resources.open_resources().bench.labels.remember("demo", question)
+    page.run().press("recalibrate")
+    assert "This is a guess" in " ".join(page.html)
+    page.press("apply-tuning")
+    assert TunedOn.read(page.changes["cutoff.tuned_on"]).guess
+    assert page.changes["cutoff.gap_threshold"] != 0.9
 
 
 def test_the_best_place_of_a_map_is_used(page: Any) -> None:

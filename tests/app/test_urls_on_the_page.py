@@ -10,7 +10,7 @@ import pytest
 
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
 

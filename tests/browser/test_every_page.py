@@ -167,7 +167,7 @@ def test_nothing_is_covered_and_the_panel_uses_the_window(open_tab: OpenTab) -> 
             tab.keyed(key).scroll_into_view_if_needed()
             for part in ("curve", "panel", "table-bar", "table"):
                 assert apart(tab.keyed("needs"), tab.keyed(part)), (width, key, part)
-        expect(tab.keyed("curve").locator(".annotation-text")).to_have_count(5)
+        expect(tab.keyed("curve").locator(".annotation-text")).to_have_count(6)
         assert tab.keyed("curve").evaluate(COVERED) == [], width
 
 

@@ -93,7 +93,7 @@ def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(
     tab.rest()
     book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
     first, _ = book.standing("demo", question)
-    places = book.places("demo")
+    places = book.quotations("demo")
     book.close()
     assert [each.quote.split() for each in places.values()] == [quote.split()]
     assert places[first.id].quote

@@ -90,9 +90,10 @@ def test_the_library_recalibrates_results_of_the_new_model() -> None:
 
 
 def test_recalibrating_starts_from_the_profile_but_keeps_what_was_set_by_hand() -> None:
-    by_hand = TUNED.with_values({"context.max_context_tokens": 999})
+    limited = {"cutoff.limits": "dense=0.5", "cutoff.score": "fused"}
+    by_hand = TUNED.with_values({"context.max_context_tokens": 999, **limited})
     begun = start(by_hand, "full")
-    assert begun.cutoff == FULL.cutoff
+    assert begun.cutoff == FULL.with_values(limited).cutoff
     assert begun.quality == FULL.quality
     assert begun.context.max_context_tokens == 999
     assert start(GAP, "full") == GAP

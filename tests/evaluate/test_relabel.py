@@ -17,7 +17,7 @@ from ragfilter.evaluate.query_files import read_spans, span_lines
 from ragfilter.ingest import demo
 from ragfilter.ingest.passages import passages
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import LabelBook, Quoted, evidence, place_of
+from ragfilter.stores.labels import LabelBook, Quotation, quotation_of, selected_quotation
 from ragfilter.stores.relabel import (
     QuoteFinder,
     Relabelled,
@@ -72,7 +72,7 @@ def test_labels_are_mapped_right_whatever_the_size_of_chunks(size: int) -> None:
             if other.source == chunk.source
             and min(end, last) - max(begin, first) >= 0.5 * min(end - begin, last - first)
         }
-        finding = finder.find(place_of(chunk))
+        finding = finder.find(quotation_of(chunk))
         right += finding.found not in ("ambiguous", "gone") and wanted == {
             others[i][0].text for i in finding.chunk_ids
         }
@@ -101,7 +101,7 @@ def test_a_quote_is_found_as_it_is_by_its_words_or_nearly(
     texts: list[str], ids: list[str], found: str
 ) -> None:
     finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
-    finding = finder.find(Quoted(STEM, "a"))
+    finding = finder.find(Quotation(STEM, "a"))
     assert (list(finding.chunk_ids), finding.found) == (ids, found)
     assert 0.8 <= finding.score <= 1 or found == "gone"
 
@@ -117,20 +117,20 @@ def test_labels_follow_their_text_and_come_back(book: LabelBook) -> None:
     """A number alone would name another passage: `a#1` is the first half of what it was."""
     whole = [Chunk("a#1", f"{STEM} {TAIL}", source="a"), Chunk("a#2", "Bread " * 20, source="a")]
     halves = [Chunk("a#1", STEM, source="a"), Chunk("a#2", TAIL, source="a")]
-    book.mark("c", "who heals?", ["a#1"], 2, who="ann")
-    book.mark("c", "who bakes?", ["a#2"], 1, who="bob")
+    book.label("c", "who heals?", ["a#1"], 2, who="ann")
+    book.label("c", "who bakes?", ["a#2"], 1, who="bob")
     book.quote("c", {chunk.id: chunk for chunk in whole})
-    assert remap(book, "c", whole).told == ""
+    assert remap(book, "c", whole).words == ""
     made = remap(book, "c", halves)
     assert made == Relabelled(1, (("who bakes?", "a#2", "gone"),))
-    assert made.told == "labels mapped: 50% (1 of 2; 1 gone)"
+    assert made.words == "labels mapped: 50% (1 of 2; 1 gone)"
     told = {(each.query, each.chunk_id, each.grade, each.who) for each in book.standing("c")}
     assert told == {
         ("who heals?", "a#1", 2, "ann"),
         ("who heals?", "a#2", 2, "ann"),
         ("who bakes?", "gone:a#2", 1, "bob"),
     }
-    assert mapped_share(book.places("c")) == pytest.approx(2 / 3)
+    assert mapped_share(book.quotations("c")) == pytest.approx(2 / 3)
     # A second time changes nothing; back in the old chunks, everything is as it was.
     assert remap(book, "c", halves).mapped == 0
     assert len(book.standing("c")) == 3
@@ -150,7 +150,7 @@ def test_labels_follow_their_text_and_come_back(book: LabelBook) -> None:
     ],
 )
 def test_selected_text_is_evidence_where_the_chunk_has_it(selected: str, quote: str) -> None:
-    place = evidence(Chunk("a#1", STEM, source="a", page=3), selected)
+    place = selected_quotation(Chunk("a#1", STEM, source="a", page=3), selected)
     assert (None if place is None else (place.quote, place.source, place.page)) == (
         (quote, "a", 3) if quote else None
     )
@@ -158,7 +158,7 @@ def test_selected_text_is_evidence_where_the_chunk_has_it(selected: str, quote: 
 
 def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook) -> None:
     whole = Chunk("a#1", f"{STEM} {TAIL}", source="a")
-    book.mark("c", "who throws?", ["a#1"], 2, who="ann", place=evidence(whole, TAIL))
+    book.label("c", "who throws?", ["a#1"], 2, who="ann", quotation=selected_quotation(whole, TAIL))
     book.quote("c", {"a#1": whole})
     halves = [Chunk("a#1", STEM, source="a"), Chunk("a#2", TAIL, source="a")]
     assert remap(book, "c", halves).mapped == 1
@@ -168,22 +168,24 @@ def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook
 def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> None:
     twice = [Chunk("a#1", f"{STEM} Here.", source="a"), Chunk("a#2", "Bread " * 9, source="a"),
              Chunk("a#3", f"{STEM} There.", source="a")]  # fmt: skip
-    book.mark("c", "who heals?", ["a#1"], 2, who="ann", place=evidence(twice[0], STEM))
+    book.label(
+        "c", "who heals?", ["a#1"], 2, who="ann", quotation=selected_quotation(twice[0], STEM)
+    )
     assert remap(book, "c", twice, same={"a#1"}) == Relabelled(0, ())
     assert remap(book, "c", twice).lost == (("who heals?", "a#1", "ambiguous"),)
-    rows = choices(book.places("c"), book.standing("c"), twice, UNRESTRICTED)
+    rows = choices(book.quotations("c"), book.standing("c"), twice, UNRESTRICTED)
     assert [(label.query, place.quote, i) for label, place, i in rows] == [
         ("who heals?", STEM, "a#1"),
         ("who heals?", STEM, "a#3"),
     ]
     secret = replace(twice[0], clearance=1)
-    seen = choices(book.places("c"), book.standing("c"), [secret, *twice[1:]], User())
+    seen = choices(book.quotations("c"), book.standing("c"), [secret, *twice[1:]], User())
     assert [i for *_, i in seen] == ["a#3"]
-    assert choices(book.places("c"), book.standing("c"), [secret, twice[1]], User()) == []
+    assert choices(book.quotations("c"), book.standing("c"), [secret, twice[1]], User()) == []
     settle(book, rows[1][0], twice[2])
     assert [each.chunk_id for each in book.standing("c")] == ["a#3"]
     assert remap(book, "c", twice) == Relabelled(0, ())
-    assert mapped_share(book.places("c")) == 1
+    assert mapped_share(book.quotations("c")) == 1
 
 
 def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) 
     made = add_spans(book, "c", chunks, read_spans(file, tmp_path), who="spans.jsonl")
     assert (made.mapped, len(made.lost)) == (2, 1)
     standing = {each.id: each for each in book.standing("c")}
-    file.write_text("".join(span_lines(standing, book.places("c"))), "utf-8")
+    file.write_text("".join(span_lines(standing, book.quotations("c"))), "utf-8")
     again = read_spans(file)
     assert [(question, grade, place.quote) for question, grade, place in again] == [
         ("who heals?", 2, STEM),

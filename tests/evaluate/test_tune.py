@@ -157,7 +157,9 @@ def test_settings_that_no_longer_apply_have_still_seen_their_labels() -> None:
 
 
 def test_where_a_reranker_failed_nothing_is_tuned() -> None:
-    failed = replace(POOLS["q0"], failures=(Failure("late_interaction", "no such model"),))
+    failed = replace(
+        POOLS["q0"], failures=(Failure("rerank", "late_interaction", "no such model"),)
+    )
     with pytest.raises(InputError, match="Reranking failed: no such model"):
         tune({**POOLS, "q0": failed}, QRELS, PLAIN)
 

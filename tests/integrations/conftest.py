@@ -13,7 +13,7 @@ from referring import CHUNKS
 from stores import OneVector
 
 from ragfilter.library.workspace import OpenWorkspace
-from ragfilter.models.bundled import BUNDLED
+from ragfilter.models.embedders import BUNDLED
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow

@@ -26,7 +26,7 @@ from ragfilter.protocols import Reranker, Vectors, Where
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui.session import pools
 from ragfilter.ui.session.resources import Resources
 

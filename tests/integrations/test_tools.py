@@ -47,7 +47,7 @@ def test_what_is_missing_is_told_with_why(workspace: Workbench) -> None:
     said = tools(workspace).get_chunks(["nowhere"])
     assert said["status"] == "incomplete_collection"
     assert "'refs' is incomplete" in said["message"]
-    workspace.collection("refs").mark_content("x")
+    workspace.collection("refs").set_content("x")
     said = tools(workspace).get_chunks(["nowhere"])
     assert (said["status"], said["message"]) == ("ok", "")
 

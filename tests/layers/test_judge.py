@@ -13,6 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.judge import call
 from ragfilter.judge.parse import parse
+from ragfilter.judge.prompt import build_prompt
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import apply
@@ -164,7 +165,7 @@ def test_a_judgement_over_other_chunks_is_not_used(asked: tuple[Hit, ...]) -> No
 def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> None:
     hits = row(bare("a", "secret"))
     secret = (bare("secret", clearance=2),)
-    ready = call.prompt("why?", hits, Settings().judge, "l2")
+    ready = build_prompt("why?", hits, Settings().judge, "l2")
     judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
     assert judge(hits, judgement, reachable=secret).needs == ()
     for level, needs in ((1, 1), (2, 0)):
@@ -175,7 +176,7 @@ def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> 
 @pytest.mark.parametrize("error", ["", "down"])
 def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
     said = () if error else verdicts(a="KEEP")
-    used = call.prompt("why?", ABC, Settings().judge, "l2").key
+    used = build_prompt("why?", ABC, Settings().judge, "l2").key
     for key, need in [("", 0), (used, 0), ("another", 1)]:
         judgement = Judgement(("a", "b", "c"), said, error=error, prompt_key=key)
         assert len(judge(ABC, judgement).needs) == need

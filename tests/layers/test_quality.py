@@ -31,7 +31,7 @@ def run(
         for i, s in enumerate(similarities, start=1)
     )
     key = quality.reranker_key(settings.quality)
-    failures = (Failure(key, failure),) if failure else ()
+    failures = (Failure("rerank", key, failure),) if failure else ()
     reranker = key if scores or failure else ""
     pool = Pool("q", "c", "l2", hits, failures=failures, reranker=reranker)
     pins = dict.fromkeys(pinned, "named in the comparison")

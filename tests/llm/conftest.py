@@ -15,7 +15,7 @@ import pytest
 from waiting import PROCESS_S
 
 from ragfilter.errors import InputError
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from scripts.local_llm import model_file
 
 ROOT = Path(__file__).resolve().parents[2]

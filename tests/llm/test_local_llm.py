@@ -22,8 +22,9 @@ from ragfilter.answer import context
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
+from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.protocols import Message, Vectors
 from ragfilter.rules.drafting import suggest
 from ragfilter.rules.rule import parse
@@ -79,7 +80,7 @@ def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> N
 
 def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
     judgement = call.ask(
-        call.prompt("How do I kill a troll?", HITS, Judge(), "l2"),
+        build_prompt("How do I kill a troll?", HITS, Judge(), "l2"),
         chat,
         Judge(timeout_ms=int(TIMEOUT_S * 1000)),
     )

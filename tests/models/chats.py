@@ -14,7 +14,7 @@ from faults import (
 from waiting import PATIENT_S
 
 from ragfilter.errors import ChatError
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.protocols import Message, Usage
 
 ASK = (Message("system", "be short"), Message("user", "why?"))

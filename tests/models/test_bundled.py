@@ -16,9 +16,8 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.basics.threads import within
 from ragfilter.errors import ModelError
-from ragfilter.models import bundled as minilm
-from ragfilter.models.bundled import BundledEmbedder, bundled_folder
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models import embedders as minilm
+from ragfilter.models.embedders import BundledEmbedder, SentenceEmbedder, bundled_folder
 from scripts import minilm_graph
 
 
@@ -76,7 +75,7 @@ ALONE = """
 import time
 from pathlib import Path
 from threadpoolctl import threadpool_info
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 
 def threads():
     return sorted(task.name for task in Path("/proc/self/task").iterdir())

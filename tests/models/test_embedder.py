@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.errors import ModelError
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.embedders import SentenceEmbedder
 
 
 def test_a_name_that_is_not_on_this_machine_is_told_at_once() -> None:

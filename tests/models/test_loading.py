@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ragfilter.models.embedder import quiet_loading
+from ragfilter.models.embedders import quiet_loading
 
 
 @pytest.mark.parametrize(

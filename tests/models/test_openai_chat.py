@@ -32,7 +32,7 @@ from faults import (
 from waiting import OWN_S, PATIENT_S, SILENT_S, ends_after, ends_soon
 
 from ragfilter.errors import ChatError, SettingsError
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.protocols import Delta, Usage
 
 

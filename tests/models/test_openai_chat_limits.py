@@ -22,7 +22,7 @@ from waiting import OWN_S, PATIENT_S, ends_soon
 
 from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.errors import ChatError
-from ragfilter.models.chat import MAX_BODY_BYTES, MAX_EVENT_BYTES, _Body
+from ragfilter.models.openai import MAX_BODY_BYTES, MAX_EVENT_BYTES, _Body
 
 
 def to(status: int, address: str) -> Behave:

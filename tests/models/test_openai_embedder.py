@@ -14,7 +14,7 @@ from waiting import PATIENT_S
 
 from ragfilter.cli import main
 from ragfilter.errors import ModelError
-from ragfilter.models.embedder import OpenAIEmbedder
+from ragfilter.models.openai import OpenAIEmbedder
 
 
 def test_texts_come_back_as_unit_vectors_in_their_order(serve: Serve) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragfilter.errors import ModelError
-from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.rerankers import OFFSET, SLOPE, CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 

@@ -33,7 +33,7 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.stores.copies import StoredRow, write_copy
 from ragfilter.workbench import Workbench
 from ragfilter.settings.deployment import Deployment

@@ -115,6 +115,14 @@ FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
     # A longer required term decides.
     ({"contain": "armor class", "contain_all_of": ["class"]},
      [("covered", "contain_all_of[0]", {"contain": "armor class"})]),
+    # A longer term elsewhere decides about a whole group; of two equal groups, the first.
+    ({"contain_one_of": [["troll", "trolls"]], "contain": "troll king"},
+     [("covered", "contain_one_of[0]", {"contain": "troll king"})]),
+    ({"contain_one_of": [["troll king", "ice troll"], ["troll", "ogre"]]},
+     [("covered", "contain_one_of[1]", {"contain_one_of": [["troll king", "ice troll"]]})]),
+    ({"contain_one_of": [["troll", "ogre"], ["ogre", "troll"]]},
+     [("covered", "contain_one_of[1]", {"contain_one_of": [["troll", "ogre"]]})]),
+    ({"contain_one_of": [["troll", "ogre"], ["ice troll", "lich"]]}, []),
     # Required and forbidden. Nothing is fixed in a rule that no query can meet.
     ({"contain_all_of": ["Undead king"], "contain_none_of": ["undead"]},
      [("impossible", "contain_all_of[0]", None)]),

@@ -15,7 +15,7 @@ from waiting import PATIENT_S
 
 from ragfilter.errors import ChatError
 from ragfilter.model import Chunk
-from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.openai import OpenAIChat
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules.drafting import (
     NO_JSON,

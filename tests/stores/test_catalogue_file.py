@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.model import Chunk
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
 CHUNKS = {
@@ -54,7 +54,7 @@ def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
     collection = store.create("rules", embedder="given")
     vectors = np.eye(3, dtype=np.float32)
     collection.write([StoredRow(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
-    collection.mark_content("x")
+    collection.set_content("x")
     collection.catalogue()
     collection.set_rules({"a": '{"contain":"y"}'})
     edited = dict(collection.catalogue())

@@ -16,8 +16,8 @@ from waiting import PROCESS_S
 from ragfilter.errors import CollectionMissing, StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores.chroma import store as chroma_collection
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores import chroma as chroma_collection
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,7 +140,7 @@ def test_a_collection_made_anew_is_found_by_those_who_hold_it(store: ChromaStore
 
 
 def test_collections_are_listed_with_what_is_known_of_them(store: ChromaStore) -> None:
-    filled(store, numbered(3), "ours").mark_content("abc")
+    filled(store, numbered(3), "ours").set_content("abc")
     filled(store, numbered(2), "half")
     store.client.create_collection(
         "foreign", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 READ_ONLY = """
 import sys
 from pathlib import Path
-from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.chroma import ChromaStore
 from ragfilter.errors import StoreError
 
 folder = Path(sys.argv[1])

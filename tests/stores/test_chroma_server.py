@@ -20,7 +20,7 @@ from waiting import PATIENT_S, PROCESS_S, SILENT_S, ends_after
 
 from ragfilter.errors import InputError, StoreUnavailable
 from ragfilter.model import Chunk
-from ragfilter.stores.chroma.store import ChromaStore, Server
+from ragfilter.stores.chroma import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 
@@ -101,7 +101,7 @@ def test_two_processes_share_a_workspace_through_a_server(tmp_path: Path) -> Non
     with chroma_run(tmp_path / "server") as (url, _):
         program = (
             "import sys; from ragfilter.stores.workspace import Workspace;"
-            "from ragfilter.stores.chroma.store import Server;"
+            "from ragfilter.stores.chroma import Server;"
             "w = Workspace.open(sys.argv[1], server=Server(sys.argv[2]));"
             "print([i.name for i in w.store().collections()])"
         )

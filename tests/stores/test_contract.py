@@ -15,9 +15,9 @@ from waiting import PATIENT_S
 
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores.chroma.store import ChromaStore, Server
+from ragfilter.stores.base import VersionedStore
+from ragfilter.stores.chroma import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.marked import MarkedStore
 from ragfilter.stores.metadata import to_metadata
 from ragfilter.stores.postgres import collection as collections
 from ragfilter.stores.postgres import rows
@@ -35,10 +35,10 @@ def stored(chunks: Sequence[Chunk], vectors: Vectors) -> list[StoredRow]:
     return [StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
 
 
-def filled(store: MarkedStore[Any], chunks: Sequence[Chunk], vectors: Vectors) -> Any:
+def filled(store: VersionedStore[Any], chunks: Sequence[Chunk], vectors: Vectors) -> Any:
     collection = store.create(next(names), embedder="given")
     collection.write(stored(chunks, vectors))
-    collection.mark_content("x")
+    collection.set_content("x")
     return collection
 
 

@@ -21,7 +21,7 @@ from ragfilter.errors import InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.overview import overview
 from ragfilter.library.workspace import open_workspace
-from ragfilter.models.bundled import BUNDLED, BundledEmbedder
+from ragfilter.models.embedders import BUNDLED, BundledEmbedder
 from ragfilter.rules import edits
 from ragfilter.stores import manage
 from ragfilter.stores.foreign import Opening, hint

@@ -27,10 +27,10 @@ def grades(book: LabelBook, *, llm: bool = False) -> dict[str, dict[str, int]]:
 
 
 def test_a_labellers_last_word_stands_and_undo_brings_the_one_before_back(book: LabelBook) -> None:
-    book.mark("c", "q", ["x"], 2, who="ann")
-    [second] = book.mark("c", " q ", ["x"], 0, who="ann")
-    book.mark("c", "q", ["y"], 1, who="ann")
-    book.mark("other", "q", ["z"], 2, who="ann")
+    book.label("c", "q", ["x"], 2, who="ann")
+    [second] = book.label("c", " q ", ["x"], 0, who="ann")
+    book.label("c", "q", ["y"], 1, who="ann")
+    book.label("other", "q", ["z"], 2, who="ann")
     assert grades(book) == {"q": {"x": 0, "y": 1}}
     book.take_back([second.id])
     book.take_back([second.id])
@@ -41,8 +41,8 @@ def test_a_labellers_last_word_stands_and_undo_brings_the_one_before_back(book: 
 
 def test_two_people_disagree_the_last_counts_and_it_is_told(book: LabelBook) -> None:
     for who, grade in (("ann", 2), ("bob", 0), ("ann", 1)):
-        book.mark("c", "q", ["x"], grade, who=who)
-    book.mark("c", "q", ["y"], 2, who="bob")
+        book.label("c", "q", ["x"], grade, who=who)
+    book.label("c", "q", ["y"], 2, who="bob")
     assert grades(book) == {"q": {"x": 1, "y": 2}}
     [pair] = conflicts(book.standing("c"))
     assert {(label.who, label.grade) for label in pair} == {("ann", 1), ("bob", 0)}
@@ -51,29 +51,29 @@ def test_two_people_disagree_the_last_counts_and_it_is_told(book: LabelBook) -> 
 def test_an_llms_labels_are_never_mixed_in_silently(
     book: LabelBook, snapshot: SnapshotAssertion
 ) -> None:
-    book.mark("c", "q", ["x"], 0, who="ann")
+    book.label("c", "q", ["x"], 0, who="ann")
     book.add("c", [("q", "x", 2), ("q", "y", 2)], who="gpt", made_by="llm")
     assert grades(book) == {"q": {"x": 0}}
     assert grades(book, llm=True) == {"q": {"x": 0, "y": 2}}
     one = book.standing("c")[-1]
     noon = replace(one, at=datetime(2025, 3, 21, 12, tzinfo=UTC))
-    assert noon.told == snapshot
+    assert noon.words == snapshot
     assert conflicts(book.standing("c")) == ()
 
 
 def test_the_version_changes_with_every_label(book: LabelBook) -> None:
     seen = {book.version("c")}
-    [first] = book.mark("c", "q", ["x"], 2, who="ann")
+    [first] = book.label("c", "q", ["x"], 2, who="ann")
     seen.add(book.version("c"))
     book.take_back([first.id])
-    book.mark("c", "q", ["x"], 2, who="ann")
+    book.label("c", "q", ["x"], 2, who="ann")
     assert book.version("c") not in seen
 
 
 def test_another_version_changes_with_every_question(book: LabelBook) -> None:
-    seen = [book.questions_version("c")]
+    seen = [book.version("c", questions=True)]
     for change in (
-        lambda: book.mark("c", "q", ["x"], 2, who="ann"),
+        lambda: book.label("c", "q", ["x"], 2, who="ann"),
         lambda: book.put_set("c", "mine", {"1": "q"}),
         lambda: book.put_set("c", "mine", {"1": "another"}),
         lambda: book.remove_set("c", "mine"),
@@ -81,17 +81,17 @@ def test_another_version_changes_with_every_question(book: LabelBook) -> None:
         lambda: book.remember("c", "another"),
     ):
         change()
-        seen.append(book.questions_version("c"))
+        seen.append(book.version("c", questions=True))
     assert all(before != after for before, after in pairwise(seen))
     book.remember("d", "q")
-    assert book.questions_version("c") == seen[-1]
+    assert book.version("c", questions=True) == seen[-1]
 
 
 def test_query_sets_are_named_replaced_and_removed(book: LabelBook) -> None:
     book.put_set("c", "mine", {"2": "two ", "1": "one"})
     assert list(book.queries("c", "mine").items()) == [("2", "two"), ("1", "one")]
     book.put_set("c", "mine", {"3": "three"})
-    book.mark("c", "one", ["x"], 2, who="ann")
+    book.label("c", "one", ["x"], 2, who="ann")
     assert book.sets("c") == {"mine": 1, "labelled": 1, "asked": 0}
     assert book.queries("c", "labelled") == {query_id("one"): "one"}
     book.remove_set("c", "mine")

@@ -33,7 +33,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspace
         records.append(Record(Chunk("odd", clearance=None), "a line", clearance_as_given="top"))
         index(records, name="ours", workspace=workspace, embedder=OneVector({}, QUERY))
         journal = Journal(workspace.database_url)
-        store = workspace.marked().collection("ours")
+        store = workspace.versioned_store().collection("ours")
         edits.save(store, journal, chunk_id="c01", rule=RULE, expected=None, who="a")
         journal.close()
         config.save(workspace.files, "strict", "[cutoff]\nmax_results = 3\n")
@@ -54,12 +54,13 @@ def test_a_folder_moves_into_a_database_and_back(
     folder: Workspace, database: Workspace, tmp_path: Path
 ) -> None:
     there = copied(folder, database)
-    assert there["ours"].count == there["ours"].new == folder.marked().collection("ours").count()
+    count = folder.versioned_store().collection("ours").count()
+    assert there["ours"].count == there["ours"].new == count
     assert there["rule_edits"].count == 1
     with Workspace.open(tmp_path / "back") as back:
         assert copied(database, back) == there
         assert config.find_saved(back.files, "strict").read_text() == "[cutoff]\nmax_results = 3\n"
-        chunks = back.marked().collection("ours").chunks(["c01", "odd"])
+        chunks = back.versioned_store().collection("ours").chunks(["c01", "odd"])
     assert (chunks["c01"].rule, chunks["odd"].clearance) == (RULE, None)
     # The next edit has a number of its own.
     journal, collection = Journal(database.database_url), database.store().collection("ours")

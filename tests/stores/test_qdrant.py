@@ -26,7 +26,7 @@ def test_a_workspace_keeps_its_vectors_in_a_folder_of_qdrant(tmp_path: Path) -> 
     place, embedder = QdrantPlace(str(tmp_path / "qdrant")), Counting()
     with Workspace.open(tmp_path / "ws", server=place) as workspace:
         index(records(5), name="notes", workspace=workspace, embedder=embedder)
-        notes = workspace.marked().collection("notes")
+        notes = workspace.versioned_store().collection("notes")
         assert (notes.count(), notes.incomplete, list(notes.entries())[:2]) == (
             5, "", ["c000", "c001"],
         )  # fmt: skip
@@ -36,13 +36,13 @@ def test_a_workspace_keeps_its_vectors_in_a_folder_of_qdrant(tmp_path: Path) -> 
         assert (report.embedded, report.written, report.total) == (1, 2, 6)
         manage.rename(workspace, "notes", "renamed")
     with Workspace.open(tmp_path / "ws", server=place) as workspace:
-        (info,) = workspace.marked().collections()
+        (info,) = workspace.versioned_store().collections()
         assert (info.name, info.count, info.ours, info.complete) == ("renamed", 6, True, True)
-        renamed = workspace.marked().collection("renamed")
+        renamed = workspace.versioned_store().collection("renamed")
         found = renamed.nearest(QUERY, 9, where=Where(User(2)))
         assert [i for i, _ in found] == [f"c00{i}" for i in range(1, 6)]
         manage.delete(workspace, "renamed")
-        assert workspace.marked().collections() == ()
+        assert workspace.versioned_store().collections() == ()
         with pytest.raises(CollectionMissing):
             renamed.count()
     assert not list((tmp_path / "ws").glob("chroma*"))

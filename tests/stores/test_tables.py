@@ -16,7 +16,7 @@ from ragfilter.cli import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import UNRESTRICTED, User
-from ragfilter.models.bundled import BUNDLED
+from ragfilter.models.embedders import BUNDLED
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
 from ragfilter.stores.foreign import Opening
@@ -107,7 +107,7 @@ def make(address: str, statements: str, vectors: Vectors) -> None:
 
 @pytest.fixture(scope="session")
 def vectors() -> Any:
-    from ragfilter.models.bundled import BundledEmbedder
+    from ragfilter.models.embedders import BundledEmbedder
 
     return BundledEmbedder().embed([*TEXTS, "How do I kill a troll?"])
 

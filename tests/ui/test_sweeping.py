@@ -103,6 +103,6 @@ def test_places_without_rerank_scores_have_no_figures() -> None:
         reranker=key,
     )
     assert make({"q": scored}, QRELS, poor, PUBLIC, axis, "").left_out == ""
-    failed = replace(POOLS["q"], failures=(Failure(key, "it is gone"),))
+    failed = replace(POOLS["q"], failures=(Failure("rerank", key, "it is gone"),))
     with pytest.raises(InputError, match="Reranking failed: it is gone"):
         make({"q": failed}, QRELS, poor, PUBLIC, axis, "")

@@ -4,34 +4,24 @@ the `history` of these, and `export`."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import MAX_NUMBER, Filtering, Place, Viewing, text_option
+from ragfilter.cli.options import MAX_NUMBER, File, Filtering, Place, Text, Texts, Viewing
 from ragfilter.cli.output import emit, plain, show, table, write
-from ragfilter.cli.rules.select import (
-    FOUND,
-    OneChunk,
-    Saving,
-    Where,
-    change_text,
-    rules,
-    select,
-)
+from ragfilter.cli.rules.select import FOUND, OneChunk, Saving, Where, change_text, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
-from ragfilter.rules import rule_files
+from ragfilter.rules import edits, rule_files
 from ragfilter.rules.bulk import RuleChange
+from ragfilter.rules.journal import Edit, Journal, Step, Turn
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule_files import ImportPlan
 from ragfilter.text.normalise import in_one_line
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.rules.journal import Edit, Journal, Step, Turn
 
 ONE = "Pass one of --set-rule, --add-group, --spellings-of, --replace and --remove."
 HELD = (
@@ -53,16 +43,10 @@ def bulk(
     filtering: Filtering,
     saving: Saving,
     where: Where = None,
-    set_rule: Annotated[str | None, "Set this rule (JSON) for every chunk."] = None,
-    group: Annotated[
-        list[str] | None, text_option("--add-group", help="Term of a new group. Repeatable.")
-    ] = None,
-    anchor: Annotated[
-        str | None, text_option("--spellings-of", help="Add --spelling to groups with this.")
-    ] = None,
-    spellings: Annotated[
-        list[str] | None, text_option("--spelling", help="Term to add. Repeatable.")
-    ] = None,
+    set_rule: Annotated[Text, "Set this rule (JSON) for every chunk."] = None,
+    group: Annotated[Texts, "--add-group", "Term of a new group. Repeatable."] = None,
+    anchor: Annotated[Text, "--spellings-of", "Add --spelling to groups with this."] = None,
+    spellings: Annotated[Texts, "--spelling", "Term to add. Repeatable."] = None,
     swap: Annotated[
         tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
     ] = None,
@@ -122,7 +106,7 @@ def _change(
 def export(
     place: Place,
     viewing: Viewing,
-    out: Annotated[Path | None, "Output file: JSONL, or .csv. Default: standard output."] = None,
+    out: Annotated[File, "Output file: JSONL, or .csv. Default: standard output."] = None,
     where: Where = None,
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must.
@@ -207,16 +191,12 @@ def history(
     place: Place,
     chunk: OneChunk = None,
     edit: EditId = None,
-    limit: Annotated[
-        int, typer.Option(min=1, max=MAX_NUMBER, help="Maximum number of edits.")
-    ] = 20,
+    limit: Annotated[int, "Maximum number of edits.", {"min": 1, "max": MAX_NUMBER}] = 20,
 ) -> None:
     """List the edits of rules, newest first.
 
     Rules changed in one step share a line; --json and a chunk's own history list each.
     """
-    from ragfilter.rules.journal import Step
-
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Pass only one of them.")
     with place.open("rules") as bench:
@@ -269,8 +249,6 @@ def _turn(
     kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk: str | None,
     edit: int | None,
 ) -> int:  # fmt: skip
-    from ragfilter.rules import edits
-
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
     turned: tuple[Edit, ...] = ()

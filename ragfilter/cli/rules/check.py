@@ -14,6 +14,7 @@ import typer
 from ragfilter.cli.app import command
 from ragfilter.cli.options import (
     MAX_NUMBER,
+    File,
     Filtering,
     Place,
     QueryOptions,
@@ -21,7 +22,7 @@ from ragfilter.cli.options import (
     refuse,
     text_argument,
 )
-from ragfilter.cli.output import progress, show, table, warn
+from ragfilter.cli.output import progress, show, table, text_of, warn
 from ragfilter.cli.rules.select import (
     FOUND,
     Saved,
@@ -35,6 +36,7 @@ from ragfilter.cli.rules.select import (
 )
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, rule_matrix
+from ragfilter.evaluate.effect import suggest
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
 from ragfilter.rules import rule_files
@@ -49,12 +51,8 @@ from ragfilter.rules.lint import (
 )
 from ragfilter.rules.overview import RuleFilter, brief
 from ragfilter.rules.rule import parse, read_text, shorten
-from ragfilter.rules.rule_files import (
-    RefusedLine,
-    check_rules,
-    read,
-    read_expectations,
-)
+from ragfilter.rules.rule_files import RefusedLine, check_rules, read, read_expectations
+from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import chunks as counted_chunks
 from ragfilter.text.numbers import counted, signed
 from ragfilter.text.titles import telling_titles
@@ -76,15 +74,10 @@ def check(
         ),
     ] = None,
     apply: Annotated[bool, "Save the fixes in one step; see --dry-run and --yes."] = False,
-    rules_file: Annotated[
-        Path | None, typer.Option("--rules", help="Check the rules of an exported file.")
-    ] = None,
+    rules_file: Annotated[File, "--rules", "Check the rules of an exported file."] = None,
     strict: Annotated[bool, "Exit with 1 if warnings remain, too."] = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
-    from ragfilter.evaluate.effect import suggest
-    from ragfilter.stores.labels import ASKED
-
     if not apply:
         refuse("without --apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
             dry_run=saving.dry_run,
@@ -168,8 +161,7 @@ def _text(
             lines.append(f"  {better}: {finding.fix.stored or 'no rule'}")
     counts = Counter(finding.severity for finding in findings)
     figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
-    lines.append(f"{name}: {counted(rules, 'rule')}, {figures}")
-    return "\n".join(lines) + "\n"
+    return text_of(*lines, f"{name}: {counted(rules, 'rule')}, {figures}")
 
 
 @command(rules, name="test", json=True)
@@ -177,9 +169,7 @@ def run_expectations(
     file: Annotated[Path, "JSONL with question, stay and go (chunk ids)."],
     place: Place,
     viewing: Viewing,
-    rules_file: Annotated[
-        Path | None, typer.Option("--rules", help="Test the rules of an exported file.")
-    ] = None,
+    rules_file: Annotated[File, "--rules", "Test the rules of an exported file."] = None,
 ) -> int:
     """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
     expectations = read_expectations(file)
@@ -206,13 +196,13 @@ def run_expectations(
             chunks, incomplete = place.entries(bench)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
     outcome = check_rules(expectations, known)
-    lines = [
-        f"line {each.line}: {each.chunk_id} must {each.must}: {each.reason} ({each.question})"
-        for each in outcome.broken
-    ]
-    figures = f"{counted(outcome.questions, 'question')}, {counted(outcome.tested, 'expectation')}"
-    lines.append(f"{figures}, {len(outcome.broken)} broken")
-    show(asdict(outcome) | {"incomplete": incomplete}, "\n".join(lines) + "\n")
+    show(
+        asdict(outcome) | {"incomplete": incomplete},
+        *(f"line {each.line}: {each.chunk_id} must {each.must}: {each.reason} ({each.question})"
+          for each in outcome.broken),
+        f"{counted(outcome.questions, 'question')}, {counted(outcome.tested, 'expectation')}, "
+        f"{len(outcome.broken)} broken",
+    )  # fmt: skip
     return FOUND if outcome.broken else 0
 
 
@@ -229,9 +219,7 @@ def list_(
     place: Place,
     viewing: Viewing,
     where: Where = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, max=MAX_NUMBER, help="List only the first N.")
-    ] = None,
+    limit: Annotated[int | None, "List only the first N.", {"min": 1, "max": MAX_NUMBER}] = None,
 ) -> None:
     """List chunks with their rules, most urgent first."""
     user = viewing.viewer

@@ -13,30 +13,21 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ragfilter.cli.app import make_group
-from ragfilter.cli.options import (
-    DryRun,
-    Filtering,
-    Place,
-    QueryOptions,
-    text_argument,
-    text_option,
-)
+from ragfilter.cli.options import DryRun, Filtering, Place, QueryOptions, Texts, text_argument
 from ragfilter.cli.output import progress, tell, warn
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure
+from ragfilter.evaluate import measure, query_sets
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, make_labelled
 from ragfilter.model import Chunk, User
+from ragfilter.rules import edits
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.workbench import Workbench
-
+from ragfilter.workbench import Workbench
 
 FOUND = 1
 """The exit code if there is something to look at."""
@@ -44,21 +35,15 @@ PLAIN = ("type", "source", "id", "title", "rule")
 """Fields that a chunk alone decides."""
 VALUES = {"rule": ("any", "none"), "state": STORED}
 
-rules = make_group(
-    "rules",
-    "List, suggest, check, measure, test, change, export, import, undo and redo query_must rules.",
-)
+rules = make_group("rules")
 OneChunk = Annotated[
     str | None, text_argument(metavar="CHUNK", help="List only this chunk's edits.")
 ]
 Where = Annotated[
-    list[str] | None,
-    text_option(
-        "--where",
-        help="Select chunks by field=value. Fields: type, source, id, title (* matches anything), "
-        f"rule (any, none), state ({', '.join(STORED)}) and text (words). Repeatable: values of "
-        "one field are alternatives, and every field must match.",
-    ),
+    Texts,
+    "Select chunks by field=value. Fields: type, source, id, title (* matches anything), "
+    f"rule (any, none), state ({', '.join(STORED)}) and text (words). Repeatable: values of "
+    "one field are alternatives, and every field must match.",
 ]
 
 
@@ -170,9 +155,7 @@ class Saving(QueryOptions):
     """Options: whether to save a change of rules, what to measure before, and whether to ask. If no
     queries are named, all labelled ones of the workspace count, or none with `yes`."""
 
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Save even if labelled queries lose recall.")
-    ] = False
+    yes: Annotated[bool, "--yes", "-y", "Save even if labelled queries lose recall."] = False
     dry_run: DryRun = False
 
     def weigh(self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
@@ -192,8 +175,6 @@ class Saving(QueryOptions):
     ) -> Saved:
         """Save `rules` as one change, unless it is not wanted. Raises what `edits.save_all`
         raises."""
-        from ragfilter.rules import edits
-
         saved = self.weigh(rules, bench, place, filtering)
         if saved.done:
             store, who = bench.collection(place.collection), bench.deployment.user
@@ -220,8 +201,6 @@ def gather_labelled(
 ) -> LabelledQuestions | None:
     """The named queries, or all labelled ones of the workspace, with their pools; None if there are
     none. With `bare`, the named ones need no labels."""
-    from ragfilter.evaluate import query_sets
-
     loaded, user = filtering.load()
     # Rules count even if the settings switch them off.
     settings = loaded.settings.with_values({"query_must.enabled": True})

@@ -16,23 +16,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Place, QueryOptions
+from ragfilter.cli.options import File, Filtering, Place, QueryOptions
 from ragfilter.cli.output import OTHER_OUT
-from ragfilter.cli.rules.select import (
-    Selection,
-    Where,
-    effect_text,
-    gather_labelled,
-    rules,
-    select,
-)
+from ragfilter.cli.rules.select import Selection, Where, effect_text, gather_labelled, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
 from ragfilter.evaluate.effect import Evidence, LabelledQuestions
@@ -40,10 +33,9 @@ from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
 from ragfilter.rules.drafting import Draft
+from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted, money, signed
-
-if TYPE_CHECKING:
-    from ragfilter.workbench import Workbench
+from ragfilter.workbench import Workbench, chat_of
 
 SAMPLE = 40
 """Number of chunks from which the cost is estimated."""
@@ -60,7 +52,7 @@ def suggest(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
     ] = None,
-    out: Annotated[Path | None, "Output file (JSONL); --llm appends to it."] = None,
+    out: Annotated[File, "Output file (JSONL); --llm appends to it."] = None,
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection.
 
@@ -104,8 +96,6 @@ def _draft(
 ) -> None:
     """Print the LLM's drafts for the `waiting` chunks one after the other, or write them to `out`
     after the `lines` that it has."""
-    from ragfilter.workbench import chat_of
-
     templates, prices = bench.templates(), bench.prices
     if waiting:
         step = -(-len(waiting) // SAMPLE)
@@ -186,8 +176,6 @@ def _propose(
     out: Path | None,
 ) -> None:
     """Print the proposals for families, or write them to `out`. Raises InputError."""
-    from ragfilter.stores.labels import ASKED
-
     asked = bench.labels.queries(place.collection, ASKED).values()
     suggested = effect.suggest(selected.chunks, asked, known)
     evidence, lines = suggested.evidence, []

@@ -113,7 +113,7 @@ class _Bundle:
         return self._names.get(place, place if _file(place) in self._files else "")
 
     def _follow(self, place: str, node: Any) -> tuple[str, Any]:
-        """A node and its place, or those of what it refers to."""
+        """A node and its place, or the node that it refers to and its place."""
         end = self._end(place, ref_of(node))
         return end if end[0] else (place, node)
 

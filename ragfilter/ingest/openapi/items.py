@@ -51,8 +51,8 @@ _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
     """What becomes a chunk of the description `source`. `names` are candidates for its id, best
-    first. `parameters` and `security` are those of an operation, also its path's and its
-    description's; `title` and `prose` are a guide's."""
+    first. `parameters` and `security` apply to an operation, including its path's and its
+    description's. `title` and `prose` belong to a guide."""
 
     kind: Kind
     source: str

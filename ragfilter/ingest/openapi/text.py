@@ -46,7 +46,7 @@ def title_and_text(
 ) -> tuple[str, str]:
     """The title and the text of an item.
 
-    `name` is that of its API, `statuses` are those that a shared response is used with. An
+    `name` is the API's name, `statuses` are the statuses of a shared response. An
     operation or schema does not name its API: said in every chunk, it made them all alike.
     """
     own, node = item.pointer[-1], item.node

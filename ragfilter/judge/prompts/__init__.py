@@ -11,7 +11,7 @@ file has
 
 Your own files add to the packaged ones, and replace those with the same name. They are in
 `prompts/` in the workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read
-without a workspace. The whole process has one such folder, that of the workspace opened last:
+without a workspace. The whole process has one such folder, from the workspace opened last:
 settings are checked wherever they are made.
 
 `ragfilter.judge.call` says in every variant how an answer must look, and that chunk text is data,

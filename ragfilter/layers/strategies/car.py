@@ -20,8 +20,7 @@ MAX_RUNS = 5
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest gap between neighbouring clusters; as many clusters as have the best
-    silhouette.
+    """Cut at the largest gap between neighbouring clusters. Their number has the best silhouette.
 
     The clusters of ordered values are runs, found exactly by k-means in one dimension. The paper
     also weighs the position of a boundary. That is left out; min_results serves the purpose.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from math import ceil, log10
 from typing import Any, NamedTuple
 
 from ragfilter.model import Chunk, Space
@@ -26,14 +27,14 @@ CATALOGUED = 100_000
 are."""
 WIDEST_SEARCH = 1000
 """The widest search of an index of pgvector, and the most that it then finds."""
-NARROWEST_SEARCH, SPREAD = 400, 4
-"""An index is searched this much wider than what is wanted, so that it misses one hit in a thousand
-at most (`benchmarks/bench_postgres.py`)."""
+MARGIN = 120
+"""An index is searched wider by this than for what is wanted, for each tenfold of rows from 1,000
+on."""
 
 
 class Searched(NamedTuple):
     """A search, as SQL over a table `c` whose parameter `query` is a vector: what is told of a row,
-    what an index orders by, and what `admits` a row. `there` rows are admitted."""
+    what an index orders by, and what `admits` a row. `there` of `total` rows are admitted."""
 
     table: str
     key: str
@@ -43,6 +44,13 @@ class Searched(NamedTuple):
     given: rows.Parameters
     dimension: int
     there: int
+    total: int
+
+
+def search_width(n: int, there: int, total: int) -> int:
+    """How widely an index is searched for `n` admitted rows, so that it finds 998 of 1,000
+    (`benchmarks/bench_postgres.py`)."""
+    return min(WIDEST_SEARCH, ceil(n * total / there + MARGIN * max(1, log10(total / 1000))))
 
 
 class RowCollection(ChunkedCollection):
@@ -69,13 +77,13 @@ class RowCollection(ChunkedCollection):
     ) -> list[tuple[str, float]]:
         if n < 1:
             return []
-        table, key, by, distance, admits, given, dimension, there = self.searched(ids, where)
+        table, key, by, distance, admits, given, dimension, there, total = self.searched(ids, where)
         given["query"] = rows.written(query_vector(vector, dimension))
         wanted = min(n, there)
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
         if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
             given["wanted"] = n
-            width = min(WIDEST_SEARCH, max(NARROWEST_SEARCH, SPREAD * n))
+            width = search_width(n, there, total)
             by_index = f"{search}ORDER BY {by} LIMIT %(wanted)s"
             found = self._store.read(by_index, given, **self._store.index_settings(width))
             if len(found) >= wanted:
@@ -138,7 +146,7 @@ class PgCollection(RowCollection):
         return Searched(
             chunks_of(row.number), "c.id", "c.vector <-> %(query)s::vector",
             "vector_l2_squared_distance(c.vector, %(query)s::vector)", admits, given,
-            row.dimension, self._count(row, where),
+            row.dimension, self._count(row, where), self._count(row),
         )  # fmt: skip
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:

@@ -63,7 +63,7 @@ SELECT pg_stat_get_tuples_inserted(%(table)s::oid), pg_stat_get_tuples_updated(%
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `size` is that of its type, -1 if it has none."""
+    """A column of a table. `size` is the size of its type, -1 if it has none."""
 
     name: str
     type: str
@@ -223,7 +223,7 @@ class TableCollection(RowCollection):
 
     @cached_property
     def space(self) -> Metric:
-        """As asked for, or that of an index of the vectors; cosine if neither says so."""
+        """The chosen metric, or the metric of the vectors' index; cosine without either."""
         if self._metric:
             return METRICS[self._metric]
         given = {"table": self._table.oid, "column": self._vector.name}
@@ -232,7 +232,7 @@ class TableCollection(RowCollection):
 
     @property
     def version(self) -> str:
-        """The server counts the changes; those of others may take ten seconds to show."""
+        """The server counts the changes. Changes by others may take ten seconds to show."""
         (counts,) = self._store.read(CHANGES, {"table": self._table.oid})
         return ":".join(map(str, (self._table.oid, *counts, self._store.edits)))
 
@@ -279,7 +279,8 @@ class TableCollection(RowCollection):
                 condition, given = f"{condition} AND {held}", given | {"ids": keys}
         return Searched(
             self._table.sql, f"c.{_name(self._key.name)}::text", by,
-            DISTANCES[self.space].format(by), condition, given, self._dimension, len(asked),
+            DISTANCES[self.space].format(by), condition, given, self._dimension,
+            len(asked), len(known),
         )  # fmt: skip
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:

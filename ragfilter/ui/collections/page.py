@@ -206,12 +206,11 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "collection's labels, on the Tune page.",
     ):  # fmt: skip
         state.open_collection(info.name)
-        state.session().recalibrate = True
-        st.switch_page("pages/tune.py")
-    html.download(
-        "Export", "export", lambda: "".join(export(workspace, store.collection(info.name), user)),
-        f"{info.name}.jsonl",
-        f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
+        problems.recalibrate()
+    st.download_button(
+        "Export", lambda: "".join(export(workspace, store.collection(info.name), user)),
+        f"{info.name}.jsonl", "application/jsonl", key="export", on_click="ignore",
+        icon=":material/download:",
         disabled=not (info.count and info.complete),
     )  # fmt: skip
     # The keys name the collection, so that a popover does not stay open for the next one.
@@ -275,7 +274,7 @@ def _elsewhere(resources: Resources) -> None:
             help="A folder on the computer that runs the app; close other programs that use it. "
             "Or the URL of a server without a password. For one with a password, start the app "
             "with RAGFILTER_CHROMA_URL. Or the address of a database with pgvector, whose "
-            "password is in ~/.pgpass; postgresql:// is that of the workspace.",
+            "password is in ~/.pgpass; postgresql:// stands for the workspace's.",
         ).strip()  # fmt: skip
         if not folder:
             return
@@ -332,7 +331,7 @@ def _mapped(
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(
             "Distance", list(spaces), [*spaces].index(opening.metric) if opening.metric else None,
-            key=f"{key}-metric-{name}", placeholder="that of its index",
+            key=f"{key}-metric-{name}", placeholder="as its index",
             format_func=spaces.__getitem__, help="Cosine if its vectors have no index.",
         )  # fmt: skip
     return columns, metric or ""

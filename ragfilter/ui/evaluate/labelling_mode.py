@@ -18,7 +18,7 @@ from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report import rows
-from ragfilter.stores.labels import ASKED, GRADES, Label, evidence, qrels_of
+from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.runs import measuring
@@ -140,9 +140,9 @@ def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
                 return
             store = asked.resources.bench.collection(asked.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
-            marked = asked.book.mark(
+            marked = asked.book.label(
                 asked.collection, query, [chunk_id], grade, who=author(),
-                place=evidence(chunk, quote),
+                quotation=selected_quotation(chunk, quote),
             )  # fmt: skip
             session.label_query = query
             state.remember_labels(marked, chunk_id, asked.collection, query)

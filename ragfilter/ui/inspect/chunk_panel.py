@@ -94,8 +94,10 @@ def _labels(view: View, chunk_id: str) -> None:
         html.button(
             "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks,
             shortcut="U",
-        )  # fmt: skip
-    words = "; ".join(label.told for label in view.labels if label.chunk_id == chunk_id)
+            on_click=_undo,
+            disabled=not state.session().marks,
+        )
+    words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
     if words:
@@ -104,7 +106,7 @@ def _labels(view: View, chunk_id: str) -> None:
 
 @state.tell_errors()
 def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
-    marked = open_resources().bench.labels.mark(collection, query, [chunk_id], grade, who=author())
+    marked = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=author())
     state.remember_labels(marked, chunk_id, collection, query)
     state.open_chunk(chunk_id)
 

@@ -291,8 +291,8 @@ def _lines(
     result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool
 ) -> list[dict[str, Any]]:
     """The thresholds of the strategy that cut: each with the axis of its line, and the base and
-    factor that convert its value to a position there. While nothing is tuned, only that of the
-    line which cuts."""
+    factor that convert its value to a position there. While nothing is tuned, only the
+    line that cuts has one."""
     reads = strategy(detail.cut.strategy).reads
     best = min(detail.values[: len(detail.cut.gaps) + 1])
     places = {

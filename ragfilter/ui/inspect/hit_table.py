@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.layers.cutoff import DISTANCE, cutoff_detail
+from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS
@@ -98,8 +98,9 @@ def _frame(
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
-    name, values = compared(view.shown, cutoff_detail(view.shown))
-    if name != DISTANCE:
+    detail = cutoff_detail(view.shown)
+    name, values = compared(view.shown, detail)
+    if detail is not None and detail.value_kind != "distance":
         columns[name] = [values.get(row.id) for row in rows]
     columns["distance"] = [row.distance for row in rows]
     columns["gap"] = [row.gap for row in rows]

@@ -9,9 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.complete import forget_failures
+from ragfilter.engine.complete import without_failures
 from ragfilter.engine.replay import replay
-from ragfilter.judge.call import JudgeStats
 from ragfilter.model import Judgement, PoolResult
 from ragfilter.protocols import Usage
 from ragfilter.report import (
@@ -21,7 +20,7 @@ from ragfilter.report import (
     verdict_rows,
     waits_for_judge,
 )
-from ragfilter.report.verdicts import Forecast, forecast, judge_prompt
+from ragfilter.report.verdicts import Forecast, JudgeStats, forecast, judge_prompt
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -88,7 +87,7 @@ def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
     if chat is None:
         return None
     if _failed(result):
-        result = replay(forget_failures(result.pool, "judge"), result.settings, result.user)
+        result = replay(without_failures(result.pool, "judge"), result.settings, result.user)
     remembered = resources.bench.judgements
     return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
 

@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer.stream import VERSION, messages
-from ragfilter.engine.complete import forget_failures
+from ragfilter.engine.complete import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Rounds
@@ -201,7 +201,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
     key = reranker_key(result.settings.quality)
     if any(failure.model == key for failure in result.pool.failures):
         again = not any(need.kind == "rerank" for need in needs)
-        needs = replay(forget_failures(result.pool, "rerank"), result.settings, result.user).needs
+        needs = replay(without_failures(result.pool, "rerank"), result.settings, result.user).needs
     return next((need for need in needs if need.kind == "rerank"), None), again
 
 
@@ -255,7 +255,8 @@ def _prompt(result: PoolResult) -> None:
     both = {side.label: side for side in answers.answer_sides(result)}
     with html.row("prompt-bar"):
         chosen = html.choice(
-            "Context", both, "The prompt with the kept chunks, or with those of a plain search.",
+            "Context", both,
+            "The prompt with the kept chunks, or with the chunks of a plain search.",
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]

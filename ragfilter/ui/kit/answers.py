@@ -571,7 +571,7 @@ def draw_votes(
 
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: tuple[str, str]) -> str:
-    """The tally of this pair, and that of its settings over all questions."""
+    """The tally of this pair, and of its settings over all questions."""
     verdicts: dict[Choice, str] = {
         "first": f"for {names[0]}", "second": f"for {names[1]}",
         "both": "both fine", "neither": "both poor",

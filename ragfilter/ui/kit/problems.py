@@ -42,8 +42,17 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     )
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
-        if retry:
-            html.button("Try again", "retry", icon="refresh")
+        if retry and error.action == "recalibrate":
+            if st.button("Recalibrate", key="problem-recalibrate", icon=":material/sync:"):
+                recalibrate()
+        elif retry:
+            st.button("Try again", key="retry", icon=":material/refresh:")
+
+
+def recalibrate() -> None:
+    """Open Tune, and recalibrate the settings there."""
+    state.session().recalibrate = True
+    st.switch_page("pages/tune.py")
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
+from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.answers import page_numbers
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
@@ -47,9 +48,8 @@ def draw(view: View, story: Story) -> None:
         with html.row("doubts"):
             html.aside(notes, width="content")
             offered = fitted and not state.session().present
-            if offered and html.button("Fit to this collection", "fit-here", type="tertiary"):
-                state.session().recalibrate = True
-                st.switch_page("pages/tune.py")
+            if offered and st.button("Recalibrate", key="fit-here", type="tertiary"):
+                problems.recalibrate()
 
 
 def draw_headline(sentence: str, falls: Sequence[DropGroup]) -> None:
@@ -158,7 +158,7 @@ def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float
 
 
 MAX_ROWS = 15
-"""Rows that are drawn. Those of chunks that stay go first, if there are more."""
+"""Rows that are drawn. If there are more, chunks that stay go first."""
 TITLE_WIDTH = 42
 
 

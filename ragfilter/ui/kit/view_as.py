@@ -1,8 +1,8 @@
 """Whose view the page shows: the choice of a user, what it changes, and the users to choose from.
 
 Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance. There is no
-login: this previews what a user would see. The departments are those of the whole
-collection, whatever the question is, so they do not reveal whether a hidden chunk would match.
+login: this previews what a user would see. The departments of the whole collection are offered,
+whatever the question is, so they do not reveal whether a hidden chunk would match.
 """
 
 from __future__ import annotations
@@ -58,12 +58,17 @@ def _draw_choice() -> None:
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
-        "Departments", list(dict.fromkeys((*departments(open_resources()), *names))), names,
-        placeholder="none", accept_new_options=True,
-        help="Chunks of other departments are hidden. Those of this collection are offered; type "
-        "any other.",
-        **widget.of(DEPARTMENTS, names, _belong),
-    )  # fmt: skip
+        "Departments",
+        list(dict.fromkeys((*departments(open_resources()), *names))),
+        names,
+        placeholder="none",
+        accept_new_options=True,
+        help="Chunks of other departments are hidden. Choose from this collection's, or type "
+        "another.",
+        **widget.of(
+            DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
+        ),
+    )
 
 
 def seen_as() -> str:

@@ -1,4 +1,4 @@
-"""Changes of many rules: one of all filtered rows is chosen, or those of a file are; any is
+"""Changes of many rules: one change to all filtered rows, or the changes in a file. Each is
 previewed, as its effect and a diff, and saved as one step. Files are JSONL for git or CSV for
 spreadsheets.
 """

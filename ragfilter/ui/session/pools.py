@@ -22,9 +22,9 @@ from ragfilter.engine.complete import (
     Replay,
     complete,
     complete_all,
-    forget_failures,
     join_pools,
     look_up,
+    without_failures,
 )
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, wanted_hits
@@ -160,7 +160,7 @@ def _fulfil(
 ) -> Pool:
     """The pool, completed with what a button requested."""
     if pressed.again:
-        pool = forget_failures(pool, pressed.kind)
+        pool = without_failures(pool, pressed.kind)
     user, backends = state.user(), resources.backends(asked.collection)
     needs = [need for need in replay(pool, settings, user).needs if need.kind == pressed.kind]
 
@@ -269,7 +269,7 @@ def complete_pool(
     LLM's cached replies to the same prompt; the LLM is never called here. A failed reranking is
     tried again, because the user asked again. `replay` may cache its steps for the page, which
     replays next."""
-    pool = forget_failures(pool, "rerank")
+    pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
     kinds: tuple[PendingKind, ...] = ("rerank", "prune") if score else ("prune",)
     result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)

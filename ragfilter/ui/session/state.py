@@ -215,6 +215,8 @@ class Session:
     """The saved run that is shown; 0 for the newest."""
     labelling: bool = False
     """Whether Evaluate shows the labelling mode."""
+    recalibrate: bool = False
+    """Whether Tune recalibrates when it is drawn next."""
     typed_questions: list[str] = field(default_factory=list)
     """Questions that were typed there, newest first."""
     label_query: str = ""
@@ -235,7 +237,7 @@ class Session:
     shared: dict[str, str] = field(default_factory=dict)
     """The parameters of the link to this page."""
     unshown: dict[str, str] | None = None
-    """Those of them that the address bar does not show yet."""
+    """The parameters that the address bar does not show yet."""
     opened: dict[str, str] = field(default_factory=dict)
     """What the link had open, until its question is answered."""
     notices: list[str] = field(default_factory=list)
@@ -243,8 +245,6 @@ class Session:
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
     ordered: str = ""
     """The collection that is to be indexed, and then becomes the chosen one."""
-    recalibrate: bool = False
-    """Whether Tune recalibrates as it opens."""
     departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)

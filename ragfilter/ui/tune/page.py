@@ -17,13 +17,16 @@ from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.recalibrate import RECORDS, start
+from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import HitChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, gathering, tune
 from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
+from ragfilter.report.thresholds import learned_elsewhere
+from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
+from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import problems
@@ -43,14 +46,19 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    query_set = measuring.read(visit)
+    query_set, here = measuring.read(visit), visit.collection
     labels = query_set.given
+    assert here is not None
+    elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
     with html.row("tune-bar", "bottom"):
         measuring.choose(query_set)
-        wish = ask(visit, labels)
+        wish = ask(visit, labels, elsewhere=bool(elsewhere))
     measuring.explain(query_set)
+    if elsewhere:
+        html.aside(f"{elsewhere} Recalibrate to derive them anew.")
     if labels is None:
-        if html.button("Label questions", "tune-label", icon="edit_note"):
+        _carried_over(visit)
+        if st.button("Label questions", key="tune-label", icon=":material/edit_note:"):
             state.session().labelling = True
             st.switch_page("pages/evaluate.py")
         return
@@ -110,8 +118,9 @@ class Suggestion:
         return [each for each in self.known[after] if each.lost > each.won]
 
 
-def ask(visit: Visit, labels: Labels | None) -> Wish:
-    """Draw the button, and what to tune for."""
+def ask(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
+    """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model
+    chose the settings."""
     figure = st.selectbox(
         "Tune for", list(TARGETS), key="tune-for", persist_state="session", width=150,
         format_func=lambda name: TARGETS[name],
@@ -130,23 +139,78 @@ def ask(visit: Visit, labels: Labels | None) -> Wish:
         help="Also tries settings that rerank, which takes most of the time.",
     )  # fmt: skip
     wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
-    pressed = html.button(
-        "Suggest settings", "suggest", icon="auto_awesome", type="primary",
+    pressed = st.button(
+        "Suggest settings",
+        key="suggest",
+        type="secondary" if elsewhere else "primary",
+        icon=":material/auto_awesome:",
         disabled=labels is None or visit.settings.judge.enabled,
         about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply it.",
-    )  # fmt: skip
-    again, state.session().recalibrate = state.session().recalibrate, False
-    if any(visit.settings.get(path) for path in RECORDS):
-        again |= html.button(
-            "Recalibrate", "recalibrate", icon="sync",
-            disabled=labels is None or visit.settings.judge.enabled,
-            about="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
-            "with your settings as they are, even if they no longer apply.",
+    )
+    now, recorded = state.session(), any(visit.settings.get(path) for path in RECORDS)
+    again, now.recalibrate = now.recalibrate, False
+    asked = visit.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
+    if recorded:
+        again |= st.button(
+            "Recalibrate", key="recalibrate", icon=":material/sync:",
+            type="primary" if elsewhere else "secondary",
+            disabled=(labels is None and not asked) or visit.settings.judge.enabled,
+            help="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
+            "with your settings as they are, even if they no longer apply. Without labels, carries "
+            "thresholds over by the questions asked on Inspect.",
         )  # fmt: skip
-    if (pressed or again) and labels is not None:
+    if labels is not None and (pressed or again):
         _begin(visit, labels, wish, again=again)
+    elif again and recorded and asked and not visit.settings.judge.enabled:
+        _carry_over(visit, asked)
     return wish
+
+
+def _carry_over(visit: Visit, asked: Mapping[str, str]) -> None:
+    """Start carrying thresholds over by these questions, which have no labels."""
+    backends = visit.resources.backends(state.session().collection)
+    settings, user = visit.settings, state.user()
+
+    def work(job: Job[Settings]) -> Settings:
+        wide = gathering(settings, rerank=False)
+        return carried(
+            settings, gather_all(asked, wide, backends, user, progress=job.step).values()
+        )
+
+    visit.resources.jobs.start(user, _key(visit, None, None), work, again=True)
+
+
+def _carried_over(visit: Visit) -> None:
+    """Draw what was carried over, if it was requested."""
+    job = visit.resources.jobs.find(_key(visit, None, None))
+    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=STOP)
+    if after is None:
+        return
+    with st.container(key="suggestion", border=True, gap="small"):
+        html.draw(f'<p class="rf-lead">{html.text(wording.GUESS)}</p>')
+        _changes(visit.settings, after)
+        _apply(visit.settings, after, ASKED)
+
+
+def _changes(before: Settings, after: Settings) -> None:
+    """Draw what changes, and what was set by hand."""
+    if lines := wording.changed(before, after):
+        items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
+        html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
+    else:
+        html.aside("These are the current settings.")
+    if note := wording.untouched_limits(after):
+        html.aside(note)
+
+
+def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool = True) -> None:
+    changed = after.changed_from(before)
+    st.button(
+        "Apply", key="apply-tuning", type="primary", icon=":material/check:",
+        on_click=state.tune, args=(changed, query_set), disabled=not changed or not allowed,
+        help="Applies these settings. Undo brings the others back.",
+    )  # fmt: skip
 
 
 def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
@@ -200,27 +264,22 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                     key="tuned-margin", persist_state="session", width=110,
                     help="The largest loss that counts as no worse. Others are not applied.",
                 )  # fmt: skip
-            changed = after.changed_from(visit.settings)
-            html.button(
-                "Apply", "apply-tuning", state.tune, after.changed_from(visit.settings), query_set,
-                icon="check", type="primary",
-                disabled=not changed or (margin is not None and not chosen.loses_at_most(margin)),
-                about="Applies the tuned settings. Undo brings the others back.",
-            )  # fmt: skip
+            no_worse = margin is None or chosen.loses_at_most(margin)
+            _apply(visit.settings, after, query_set, allowed=no_worse)
         with head.container(gap="small"):
-            html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
             target = tuning.target.figure
-            means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
-            rows = [wording.row(word, each, target) for word, each in means.items()]
-            figures.draw(rows, target, key="tuned-figures")
-            if margin is not None:
-                html.aside(wording.no_worse(chosen, margin))
-            if not changed:
-                html.aside("These are the current settings.")
+            if margin is None:
+                html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
+                means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
+                rows = [wording.row(word, each, target) for word, each in means.items()]
+                figures.draw(rows, target, key="tuned-figures")
             else:
-                lines = wording.changed(visit.settings, after)
-                items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
-                html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
+                html.draw(f'<p class="rf-lead">{html.text(wording.no_worse(chosen, margin))}</p>')
+                columns = zip(wording.SIDES, zip(*wording.sides(chosen), strict=True), strict=True)
+                st.dataframe(dict(columns), key="recalibrated-figures", hide_index=True)
+                if note := wording.stands_in(chosen):
+                    html.aside(note)
+            _changes(visit.settings, after)
         _losses(suggestion.losses(after, labels, state.user()), labels)
         _more(chosen)
 
@@ -261,13 +320,13 @@ def _more(tuning: Tuning) -> None:
                 html.aside(note)
 
 
-def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:
-    """The key of a suggestion. It does not include the cutoff's settings, so applying the
-    suggestion does not discard it."""
+def _key(visit: Visit, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
+    """The key of a suggestion, which without labels carries over. It does not include the cutoff's
+    settings, so applying the suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
     now = state.session()
     version = visit.resources.bench.version_seen(now.collection, state.user())
     return (
-        "tuning", now.collection, version, labels_version(labels), state.user(), str(settings),
-        now.profile, wish,
+        "tuning", now.collection, version, labels and labels_version(labels), state.user(),
+        str(settings), now.profile, wish,
     )  # fmt: skip

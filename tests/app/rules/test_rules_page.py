@@ -23,7 +23,7 @@ from rules_page import (
 
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.match import RuleBook
-from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui.rules import tester
 from ragfilter.ui.session import resources
 

@@ -103,7 +103,7 @@ def _ends(name: str, interval: Interval | None) -> str:
 HEIGHT = 360
 SMALL = LEGEND | {"font": {"size": 12}}
 THREE_DECIMALS = {"tickformat": ".3f"}
-"""The axis of a measure or a distance, with as many decimals everywhere as in tables."""
+"""The axis of a measure or a distance, with the same decimals as in tables."""
 SYMBOLS = {
     "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
     "oracle": "cross",

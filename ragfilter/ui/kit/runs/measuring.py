@@ -145,7 +145,7 @@ def every_label(resources: Resources, collection: str, user: User) -> Labels | N
     """The labels of the chunks that the user may see, from the workspace and the demo; None if
     there are none. Cached. Raises StoreError."""
     book, opened = resources.bench.labels, resources.bench.collection(collection)
-    key = (collection, opened.version, book.questions_version(collection), user)
+    key = (collection, opened.version, book.version(collection, questions=True), user)
 
     def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)

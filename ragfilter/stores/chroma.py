@@ -1,47 +1,222 @@
 """Chroma as a store of collections, each behind two protocols: `Collection` and `RuleStore`.
 
-Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma. Our own
-collections have unit vectors in the `l2` space (squared distance, 0..4) and `ragfilter:` keys in
-the collection's metadata. Other collections can be read too. Nothing is assumed about their
-metadata, so conditions are checked in memory.
+Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma, also for each
+undocumented part that is used, for tested releases only. Our own collections have unit vectors in
+the `l2` space (squared distance, 0..4) and `ragfilter:` keys in the collection's metadata. Other
+collections can be read too. Nothing is assumed about their metadata, so conditions are checked in
+memory.
+
+Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here every wait has
+a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
 """
 
 from __future__ import annotations
 
+import re
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
+from urllib.parse import SplitResult
 from uuid import UUID
 
 import numpy as np
 
-from ragfilter.errors import CollectionMissing, StoreError, extra
+from ragfilter.basics.threads import within
+from ragfilter.errors import (
+    CollectionMissing,
+    InputError,
+    RagfilterError,
+    StoreError,
+    StoreUnavailable,
+    check_version,
+    extra,
+)
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata as rows
-from ragfilter.stores.base import pages, query_vector
-from ragfilter.stores.chroma.connection import (
-    disk_refusal,
-    guard,
-    open_folder,
-    open_server,
-    unwritable,
+from ragfilter.stores.base import (
+    VERSION,
+    VersionedCollection,
+    VersionedStore,
+    new_version,
+    pages,
+    query_vector,
 )
-from ragfilter.stores.copies import write_catalogue
-from ragfilter.stores.marked import VERSION, MarkedCollection, MarkedStore, new_version
-from ragfilter.text.urls import shown
+from ragfilter.stores.copies import StoredRow, write_catalogue
+from ragfilter.text.urls import basic_auth, shown, web_address
 
 with extra("chroma"):
+    import chromadb
+    import httpx
+    import packaging as packaging
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection as RawCollection
-    from chromadb.errors import InternalError
+    from chromadb.api.shared_system_client import SharedSystemClient
+    from chromadb.config import Settings as ChromaSettings
+    from chromadb.errors import (
+        InternalError,
+        InvalidArgumentError,
+        InvalidDimensionException,
+        NotFoundError,
+    )
 
-if TYPE_CHECKING:
-    from ragfilter.stores.copies import StoredRow
+check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
+
+
+DAMAGED = "If the store was changed or damaged, restore the collection from its own copy."
+UNREADABLE = "Move that folder away and restore each collection from its own copy."
+MISFIT = "Check that the collection was indexed with the embedding model now in use."
+NO_SERVER = "Check that the Chroma server runs and that the URL is right."
+
+CLOSED = "Open the workspace again."
+
+ROOM = 1 << 20
+"""Bytes that a disk must accept."""
+
+_UNWRITABLE = re.compile(
+    "disk is full|no space|quota|too large|read-?only|permission denied|not permitted"
+)
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+
+
+def open_folder(folder: Path) -> ClientAPI:
+    """Open the embedded client on `folder`. One process only: the caller holds the workspace lock.
+
+    Raises StoreError.
+    """
+    settings = ChromaSettings(anonymized_telemetry=False)
+    try:
+        return chromadb.PersistentClient(str(folder), settings=settings)
+    except BaseException as error:
+        # Chroma would return the failed system at the next opening.
+        SharedSystemClient._identifier_to_system.pop(str(folder), None)
+        if _is_interruption(error):
+            raise
+        what = f"The vector store in {folder} cannot be opened"
+        raise _failure(what, error, str(folder), UNREADABLE) from error
+
+
+def open_server(address: str, timeout_s: float) -> ClientAPI:
+    """Open the client of the Chroma server at a URL.
+
+    Raises InputError for an unusable URL, StoreUnavailable if nothing there answers like Chroma.
+    """
+    parts = _checked(address)
+    url = shown(address)
+    headers = dict(basic_auth(parts))
+    settings = ChromaSettings(anonymized_telemetry=False)
+    with guard(url):
+        # This fails fast and frees its socket, which the client below, built in a thread, would
+        # not.
+        httpx.get(f"{url}/api/v2/heartbeat", timeout=timeout_s, headers=headers).raise_for_status()
+        # The whole URL as the host, so that Chroma keeps its path, which a proxy may need.
+        client = within(
+            timeout_s,
+            lambda: chromadb.HttpClient(
+                host=url,
+                ssl=url.startswith("https://"),
+                headers=headers,
+                settings=settings,
+            ),
+        )
+    # Otherwise it would wait forever.
+    client._server._session.timeout = httpx.Timeout(timeout_s)  # type: ignore[attr-defined]
+    return client
+
+
+@contextmanager
+def guard(where: str) -> Iterator[None]:
+    """Turn whatever Chroma raises inside the block into a StoreError. `where` names the store."""
+    try:
+        yield
+    except RagfilterError:
+        raise
+    except (httpx.TimeoutException, TimeoutError) as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER
+        ) from error
+    except httpx.HTTPError as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
+        ) from error
+    except NotFoundError as error:
+        raise CollectionMissing(
+            f"The collection is not in {where} (any more): {_words(error)}.",
+            remedy="List the collections, or index it again.",
+        ) from error
+    except (InvalidArgumentError, InvalidDimensionException) as error:
+        raise StoreError(f"Chroma refused: {_words(error)}.", remedy=MISFIT) from error
+    except BaseException as error:
+        if _is_interruption(error):
+            raise
+        if isinstance(error, AttributeError) and error.name == "bindings":
+            raise StoreError(f"The vector store in {where} was closed.", remedy=CLOSED) from error
+        raise _failure("Chroma failed", error, where, DAMAGED) from error
+
+
+def unwritable(what: str, where: str) -> StoreError:
+    return StoreError(
+        f"{what}.",
+        remedy=f"Free up space on the disk of {where}, or make it writable. Nothing there is "
+        "damaged: do not move it away.",
+    )
+
+
+def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
+    """What failed and why. For a folder the disk is checked too, since Chroma rarely names it."""
+    words = _words(error)
+    if not _UNWRITABLE.search(words.lower()) and (reason := disk_refusal(Path(where))):
+        words = f"{words} ({reason})"
+    if _UNWRITABLE.search(words.lower()):
+        return unwritable(f"{what}: {words}", where)
+    return StoreError(f"{what}: {words}.", remedy=remedy, action="rebuild")
+
+
+def disk_refusal(folder: Path) -> str:
+    """Why a file of one megabyte cannot be written in `folder`, in the system's words; "" if it
+    can. Most errors of Chroma do not say that a disk is full or read-only."""
+    try:
+        if folder.is_dir():
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(ROOM))
+                file.flush()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def _checked(url: str) -> SplitResult:
+    parts = web_address(url)
+    try:
+        httpx.URL(shown(url))
+    except httpx.InvalidURL:
+        parts = None
+    if parts is None:
+        # The URL is not repeated, because the invalid part may be a password.
+        raise InputError(
+            "The URL of the Chroma server cannot be read.",
+            remedy="Write it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
+            "everything in the password but letters and digits percent-encoded.",
+        )
+    return parts
+
+
+def _is_interruption(error: BaseException) -> bool:
+    # A panic of Chroma's Rust core is no Exception, but a failure of the store.
+    return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+
+
+def _words(error: BaseException) -> str:
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    if words := _ERRNO.sub("", text):
+        return words if words == text else words[:1].lower() + words[1:]
+    return type(error).__name__
+
 
 # Wide pools need a wide search: on 30,000 vectors in 600 clusters, the recall of the nearest 200 is
 # 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more a query. Set when a collection
@@ -56,13 +231,13 @@ SAMPLE, SAMPLES = 250, 4
 WRITE_BATCH = 5_000
 
 
-class ChromaCollection(MarkedCollection):
+class ChromaCollection(VersionedCollection):
     """One collection of Chroma."""
 
     _store: ChromaStore
 
     @property
-    def marks(self) -> Mapping[str, Any]:
+    def attributes(self) -> Mapping[str, Any]:
         return self.raw().metadata or {}
 
     @property
@@ -234,7 +409,7 @@ class ChromaCollection(MarkedCollection):
             yield from zip(got["ids"], *(got[each] for each in fields), strict=True)
 
 
-class ChromaStore(MarkedStore[ChromaCollection]):
+class ChromaStore(VersionedStore[ChromaCollection]):
     """The collections of one Chroma client, which is opened anew after a failed write."""
 
     kind = ChromaCollection
@@ -266,10 +441,10 @@ class ChromaStore(MarkedStore[ChromaCollection]):
         raw._model.serialized_schema = None
         return raw
 
-    def mark(self, name: str, values: Mapping[str, str]) -> None:
+    def set_attributes(self, name: str, values: Mapping[str, str]) -> None:
         """Change the metadata of a collection, with a new version."""
         with self.changing(name):
-            # An object of its own, since a query that runs now relies on the marks that it read.
+            # An object of its own, since a running query relies on the attributes that it read.
             raw = self.look_up(name)
             # Chroma refuses a change that names the space, even if it is the same one.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
@@ -311,7 +486,7 @@ class ChromaStore(MarkedStore[ChromaCollection]):
             names, self._failed = self._failed, set()
             for name in names:
                 with suppress(CollectionMissing):
-                    self.mark(name, {})
+                    self.set_attributes(name, {})
 
     def catalogue_file(self, name: str) -> Path | None:
         """None if others write to the store too."""
@@ -337,11 +512,11 @@ class ChromaStore(MarkedStore[ChromaCollection]):
             raw.modify(name=new)
         self.forget(name)
 
-    def _make(self, name: str, marks: dict[str, Any]) -> None:
+    def _make(self, name: str, attributes: dict[str, Any]) -> None:
         self.client.create_collection(
             name,
             configuration={"hnsw": cast(Any, dict(HNSW))},
-            metadata=marks,
+            metadata=attributes,
             embedding_function=None,
         )
 

@@ -1,9 +1,10 @@
-"""The bundled all-MiniLM-L6-v2 behind `protocols.Embedder`: offline, and checked before its first
-use.
+"""Embedding models behind `protocols.Embedder`: the bundled all-MiniLM-L6-v2, offline and checked
+before its first use, and any model of sentence-transformers.
 
-It runs in onnxruntime. Its first vector takes a fraction of a second; importing torch and
-sentence-transformers would take several. The graph has no weights, which come from the package of
-the model. Source: docs/design.md#parts, docs/decisions/0020.
+The bundled one runs in onnxruntime. Its first vector takes a fraction of a second; importing torch
+and sentence-transformers would take several. The graph has no weights, which come from the package
+of the model. No network is used at run time, unless the user asks for it. Source:
+docs/design.md#parts, docs/decisions/0020.
 """
 
 from __future__ import annotations
@@ -11,18 +12,25 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragfilter.errors import ModelError, extra
+from ragfilter.basics.files import kind
+from ragfilter.errors import DependencyError, ModelError, extra
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+OPENAI = "openai:"
+"""Begins the name of a model that is asked over the OpenAI protocol."""
 BUNDLED = "all-MiniLM-L6-v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CHARS_PER_TOKEN = 40
@@ -179,8 +187,7 @@ def read_weights(file: Path, sha256: str = SHA256) -> bytes:
 
 
 def _batches(ids: list[list[int]]) -> list[list[int]]:
-    """The places of texts of the same length, as many in a batch as have BATCH_TOKENS tokens
-    together."""
+    """The places of texts of the same length, in batches of up to BATCH_TOKENS tokens."""
     by_length: dict[int, list[int]] = {}
     for i, each in enumerate(ids):
         by_length.setdefault(len(each), []).append(i)
@@ -189,3 +196,150 @@ def _batches(ids: list[list[int]]) -> list[list[int]]:
         for length, places in by_length.items()
         for start in range(0, len(places), BATCH_TOKENS // length)
     ]
+
+
+BATCH = 64
+CHECK = "Check the model, or use the bundled one."
+
+
+class SentenceEmbedder:
+    """Unit vectors from a sentence-transformers model. Loaded on first use; safe for threads."""
+
+    def __init__(self, model: str, *, fetch: bool = False) -> None:
+        """`model`: any sentence-transformers name or path.
+
+        `fetch`: a name that is not on this machine may be fetched, once.
+        """
+        self._model = model
+        self._offline = not fetch or kind(model) == "folder"
+        self._loading = threading.Lock()
+        self._loaded: SentenceTransformer | None = None
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors (float32) of `texts`, shape (len(texts), dimension); text is cut at the
+        model's own length. Raises ModelError."""
+        model = self.model()
+        if not texts:
+            return np.zeros((0, _dimension(model)), dtype=np.float32)
+        try:
+            vectors = np.asarray(
+                model.encode(
+                    [clean_text(text, model) for text in texts],
+                    batch_size=BATCH,
+                    normalize_embeddings=True,
+                    convert_to_numpy=True,
+                    show_progress_bar=False,
+                ),
+                dtype=np.float32,
+            )
+        except Exception as error:
+            raise ModelError(
+                f"The embedding model {self._model} failed: {error}.", remedy=CHECK
+            ) from error
+        if not np.isfinite(vectors).all():
+            raise ModelError(
+                f"The embedding model {self._model} gave a vector that is not finite.",
+                remedy=CHECK,
+            )
+        return vectors
+
+    def knows(self, word: str) -> bool:
+        """Whether `word` is one token of the model. Raises ModelError."""
+        tokens = self.model().tokenizer
+        # How the common tokenisers mark the beginning of a word.
+        ids = tokens.convert_tokens_to_ids([mark + word for mark in ("", "▁", "Ġ")])
+        return any(i not in (None, tokens.unk_token_id) for i in ids)
+
+    def prepare(self) -> None:
+        """Load the model now. Raises ModelError."""
+        self.model()
+
+    def model(self) -> SentenceTransformer:
+        """The loaded model. Raises ModelError."""
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = load_model(self._model, offline=self._offline)
+            return self._loaded
+
+
+def load_model(name: str, *, offline: bool) -> SentenceTransformer:
+    """The sentence-transformers model `name` on the CPU. Raises ModelError, DependencyError.
+
+    Code that comes with a model is never run (`trust_remote_code` stays off).
+    """
+    with explain_failures(
+        "embedding model", name, offline=offline, owner="sentence-transformers", instead=BUNDLED
+    ):
+        # Imported here: torch takes seconds, and not every command needs it.
+        with extra("models"):
+            quiet_loading()
+            from sentence_transformers import SentenceTransformer
+
+        return SentenceTransformer(name, device="cpu", local_files_only=offline)
+
+
+def clean_text(text: str, model: SentenceTransformer) -> str:
+    """`text` as a tokenizer takes it: no lone surrogates, and no longer than the model can read."""
+    most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
+    return whole(text[:most])
+
+
+def _dimension(model: Any) -> int:
+    get = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+    return int(get())
+
+
+def quiet_loading() -> None:
+    """Keep loading bars off standard error, telemetry off the network, and torch off more cores
+    than there are or others need. Call it before sentence-transformers is imported."""
+    # The hub's client reports at its first use, even if it only looks for files.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    # Torch's threads wait for each other many times a text. By default they spin meanwhile, and
+    # where something else needs a core, such as the browser that waits for the answer, embedding
+    # a question takes ten times as long. OpenMP reads this once, while torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    import torch
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    cores = os.cpu_count() or 1
+    if torch.get_num_threads() > cores:
+        torch.set_num_threads(cores)
+
+
+@contextmanager
+def explain_failures(
+    kind: str, name: str, *, offline: bool, owner: str, instead: str
+) -> Iterator[None]:
+    """Raises ModelError where the `kind` of model called `name` cannot be loaded.
+
+    Names without an owner belong to `owner`, and `instead` needs no fetching.
+    """
+    try:
+        yield
+    except (DependencyError, ModelError):
+        raise
+    except Exception as error:
+        from huggingface_hub.errors import LocalEntryNotFoundError
+
+        if offline and isinstance(error.__cause__, LocalEntryNotFoundError):
+            full = name if "/" in name else f"{owner}/{name}"
+            raise ModelError(
+                f"The {kind} {name} is not installed on this machine.",
+                remedy=f"Fetch it once with `hf download {full}`, let ragfilter fetch it with "
+                f"RAGFILTER_FETCH_MODELS=true, or choose {instead}.",
+            ) from error
+        raise ModelError(
+            f"The {kind} {name} cannot be loaded: {first_line(error)}.",
+            remedy=f"Use the name or folder of a {owner} model, or choose {instead}.",
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, without a full stop at its end."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300].rstrip(".")

@@ -1,0 +1,104 @@
+"""The open workspace as one caller may use it: to search it, to filter hits and to rank documents.
+Every question is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ragfilter import protocols, report
+from ragfilter.errors import ModelError
+from ragfilter.library.filter import Filter
+from ragfilter.library.result import Result
+from ragfilter.library.workspace import OpenWorkspace
+from ragfilter.model import Chunk, User
+from ragfilter.protocols import Reranker
+from ragfilter.report import ChunkRow
+from ragfilter.service.gate import Caller
+from ragfilter.service.metrics import Metrics
+from ragfilter.settings.schema import Settings
+
+ResultWithRows = tuple[Result, tuple[ChunkRow, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallerWorkspace:
+    """A caller's way to the open workspace. What is answered at `path` is counted in `metrics`."""
+
+    bench: OpenWorkspace
+    metrics: Metrics
+    caller: Caller
+    path: str
+
+    def __getitem__(self, name: str) -> CallerCollection:
+        return CallerCollection(self, name)
+
+    def collection(self, name: str) -> protocols.Collection:
+        """The collection called `name`. Raises Refused, StoreError."""
+        self.caller.check(name)
+        return self.bench.collection(name)
+
+    def search(
+        self, question: str, collection: str, settings: Settings, user: User
+    ) -> ResultWithRows:
+        """Search a collection. Raises Refused, and what `OpenCollection.search` raises."""
+        self.caller.check(collection)
+        search = self.bench[collection].search
+        return self._counted(lambda: search(question, settings, user=user))
+
+    def filter(
+        self,
+        question: str,
+        hits: Sequence[Any],
+        settings: Settings,
+        user: User,
+        *,
+        metric: str | Mapping[str, str] | None,
+        scores: Sequence[float] | None = None,
+    ) -> ResultWithRows:
+        """Filter these hits, with the models of the workspace. Raises as `Filter` does."""
+        judge = self.bench.chat if settings.judge.enabled else None
+        flt = Filter(settings, reranker=self._reranker(settings), judge=judge)
+        return self._counted(lambda: flt(question, hits, scores, metric=metric, user=user))
+
+    def rank(
+        self, question: str, hits: Sequence[dict[str, Any]], settings: Settings, user: User
+    ) -> ResultWithRows:
+        """Filter these hits by their distances in the workspace's embedding model."""
+        # As they are embedded when they are indexed.
+        passages = [Chunk("", hit["text"], hit["title"]).passage for hit in hits]
+        vectors = self.bench.embedder.embed([question, *passages])
+        scores = [float(1 - score) for score in np.asarray(vectors[1:] @ vectors[0])]
+        return self.filter(question, hits, settings, user, metric="cosine", scores=scores)
+
+    def _reranker(self, settings: Settings) -> Reranker | None:
+        quality = settings.quality
+        if not quality.enabled or quality.reranker == "none":
+            return None
+        try:
+            return self.bench.reranker(quality)
+        except ModelError:
+            return None  # The layer falls back, and the answer says so.
+
+    def _counted(self, ask: Callable[[], Result]) -> ResultWithRows:
+        started = perf_counter()
+        result = ask()
+        rows = report.rows(result)
+        self.metrics.count_question(self.path, result, rows, perf_counter() - started)
+        return result, rows
+
+
+@dataclass(frozen=True, slots=True)
+class CallerCollection:
+    """A collection that an agent searches."""
+
+    workspace: CallerWorkspace
+    name: str
+
+    def search(self, query: str, settings: Settings, *, user: User) -> Result:
+        """As `OpenCollection.search`."""
+        return self.workspace.search(query, self.name, settings, user)[0]
