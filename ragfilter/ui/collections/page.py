@@ -207,10 +207,10 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     ):  # fmt: skip
         state.open_collection(info.name)
         problems.recalibrate()
-    st.download_button(
-        "Export", lambda: "".join(export(workspace, store.collection(info.name), user)),
-        f"{info.name}.jsonl", "application/jsonl", key="export", on_click="ignore",
-        icon=":material/download:",
+    html.download(
+        "Export", "export", lambda: "".join(export(workspace, store.collection(info.name), user)),
+        f"{info.name}.jsonl",
+        f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
         disabled=not (info.count and info.complete),
     )  # fmt: skip
     # The keys name the collection, so that a popover does not stay open for the next one.

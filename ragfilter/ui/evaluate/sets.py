@@ -247,18 +247,13 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
         return
     html.heading("Disagreements")
     html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
-    table = pd.DataFrame(
-        {
-            "question": [pair[0].query for pair in parted],
-            "chunk": [
-                catalogue[pair[0].chunk_id].name
-                if pair[0].chunk_id in catalogue
-                else f"{pair[0].chunk_id} (no longer there)"
-                for pair in parted
-            ],
-            "said": ["; ".join(label.words for label in pair) for pair in parted],
-        }
-    )
+    names = {i: catalogue[i].name for (first, *_) in parted if (i := first.chunk_id) in catalogue}
+    rows = [
+        (first.query, names.get(first.chunk_id, f"{first.chunk_id} (no longer there)"),
+         "; ".join(label.words for label in (first, *others)))
+        for first, *others in parted
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["question", "chunk", "said"])
     ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
     row = grid.picked(table, ids, name="conflicts", columns=COLUMNS)
     if row is not None:

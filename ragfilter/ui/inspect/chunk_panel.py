@@ -92,11 +92,13 @@ def _labels(view: View, chunk_id: str) -> None:
                 type="primary" if grade_now == grade else "secondary", shortcut=str(grade),
             )  # fmt: skip
         html.button(
-            "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks,
-            shortcut="U",
-            on_click=_undo,
+            "Undo",
+            "mark-undo",
+            _undo,
+            icon="undo",
             disabled=not state.session().marks,
-        )
+            shortcut="U",
+        )  # fmt: skip
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"

@@ -43,10 +43,10 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry and error.action == "recalibrate":
-            if st.button("Recalibrate", key="problem-recalibrate", icon=":material/sync:"):
+            if html.button("Recalibrate", "problem-recalibrate", icon="sync"):
                 recalibrate()
         elif retry:
-            st.button("Try again", key="retry", icon=":material/refresh:")
+            html.button("Try again", "retry", icon="refresh")
 
 
 def recalibrate() -> None:

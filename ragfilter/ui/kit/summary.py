@@ -48,7 +48,7 @@ def draw(view: View, story: Story) -> None:
         with html.row("doubts"):
             html.aside(notes, width="content")
             offered = fitted and not state.session().present
-            if offered and st.button("Recalibrate", key="fit-here", type="tertiary"):
+            if offered and html.button("Recalibrate", "fit-here", type="tertiary"):
                 problems.recalibrate()
 
 

@@ -58,17 +58,11 @@ def _draw_choice() -> None:
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
-        "Departments",
-        list(dict.fromkeys((*departments(open_resources()), *names))),
-        names,
-        placeholder="none",
-        accept_new_options=True,
+        "Departments", list(dict.fromkeys((*departments(open_resources()), *names))), names,
+        placeholder="none", accept_new_options=True,
         help="Chunks of other departments are hidden. Choose from this collection's, or type "
-        "another.",
-        **widget.of(
-            DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
-        ),
-    )
+        "another.", **widget.of(DEPARTMENTS, names, _belong),
+    )  # fmt: skip
 
 
 def seen_as() -> str:

@@ -58,7 +58,7 @@ def draw(visit: Visit) -> None:
         html.aside(f"{elsewhere} Recalibrate to derive them anew.")
     if labels is None:
         _carried_over(visit)
-        if st.button("Label questions", key="tune-label", icon=":material/edit_note:"):
+        if html.button("Label questions", "tune-label", icon="edit_note"):
             state.session().labelling = True
             st.switch_page("pages/evaluate.py")
         return
@@ -139,24 +139,21 @@ def ask(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
         help="Also tries settings that rerank, which takes most of the time.",
     )  # fmt: skip
     wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
-    pressed = st.button(
-        "Suggest settings",
-        key="suggest",
+    pressed = html.button(
+        "Suggest settings", "suggest", icon="auto_awesome",
         type="secondary" if elsewhere else "primary",
-        icon=":material/auto_awesome:",
         disabled=labels is None or visit.settings.judge.enabled,
         about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply it.",
-    )
+    )  # fmt: skip
     now, recorded = state.session(), any(visit.settings.get(path) for path in RECORDS)
     again, now.recalibrate = now.recalibrate, False
     asked = visit.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
     if recorded:
-        again |= st.button(
-            "Recalibrate", key="recalibrate", icon=":material/sync:",
-            type="primary" if elsewhere else "secondary",
+        again |= html.button(
+            "Recalibrate", "recalibrate", icon="sync", type="primary" if elsewhere else "secondary",
             disabled=(labels is None and not asked) or visit.settings.judge.enabled,
-            help="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
+            about="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
             "with your settings as they are, even if they no longer apply. Without labels, carries "
             "thresholds over by the questions asked on Inspect.",
         )  # fmt: skip
@@ -206,10 +203,10 @@ def _changes(before: Settings, after: Settings) -> None:
 
 def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool = True) -> None:
     changed = after.changed_from(before)
-    st.button(
-        "Apply", key="apply-tuning", type="primary", icon=":material/check:",
-        on_click=state.tune, args=(changed, query_set), disabled=not changed or not allowed,
-        help="Applies these settings. Undo brings the others back.",
+    html.button(
+        "Apply", "apply-tuning", state.tune, changed, query_set, icon="check", type="primary",
+        disabled=not changed or not allowed,
+        about="Applies these settings. Undo brings the others back.",
     )  # fmt: skip
 
 
