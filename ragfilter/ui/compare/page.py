@@ -86,20 +86,16 @@ def _bar(
     problems.notices(state.notices())
     with html.row("sides", "bottom"):
         _choice("a", here, runs)
-        st.button("Swap", key="sides-swap", icon=":material/swap_horiz:", on_click=choosing.swap)
+        html.button("Swap", "sides-swap", choosing.swap, icon="swap_horiz")
         _choice("b", here, runs)
         sets = measuring.sets_of(here)
         names = sets if name in sets or not name else [name, *sets]
         labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
         widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
-        st.button(
-            "Copy A to B",
-            key="sides-copy",
-            icon=":material/content_copy:",
-            on_click=choosing.copy,
-            args=(a,),
-            help="Copies current settings as a snapshot, so later changes are compared with it.",
-        )
+        html.button(
+            "Copy A to B", "sides-copy", choosing.copy, a, icon="content_copy",
+            about="Copies current settings as a snapshot, so later changes are compared with it.",
+        )  # fmt: skip
         place = st.container(key="share", width="content")
     return (a, b), place
 
@@ -314,14 +310,12 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     html.empty(f"{letters} {verb} not measured yet over these questions.")
-    pressed = st.button(
-        f"Measure {letters} over {counted(count, 'question')}",
-        key="compare-measure",
-        type="primary",
-        icon=":material/play_arrow:",
-        help="Measures these settings, with every strategy and profile for comparison, and saves "
+    pressed = html.button(
+        f"Measure {letters} over {counted(count, 'question')}", "compare-measure",
+        icon="play_arrow", type="primary",
+        about="Measures these settings, with every strategy and profile for comparison, and saves "
         "the result as a run. A stopped run is continued.",
-    )
+    )  # fmt: skip
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return
     side = missing[0]
@@ -362,13 +356,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
             f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}",
             width="content",
         )
-        st.button(
-            "Open",
-            key="compare-open-worst",
-            icon=":material/arrow_forward:",
-            on_click=_open,
-            args=(worst["query"],),
-        )
+        html.button("Open", "compare-open-worst", _open, worst["query"], icon="arrow_forward")
 
 
 def _changes(compared: ComparedRuns) -> None:

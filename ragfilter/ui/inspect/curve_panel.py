@@ -37,9 +37,8 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
-from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT
 from ragfilter.ui.session.views import View
 
@@ -60,22 +59,15 @@ def draw(view: View) -> None:
     ranges = _axis_ranges(view, points, line)
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
-            points,
-            line,
-            ranges,
+            points, line, ranges,
             tuned=(result, detail) if session.tuning and detail is not None else None,
-            second=(name, others[name]) if name in others else None,
-            chosen=session.chunk,
+            second=(name, others[name]) if name in others else None, chosen=session.chunk,
             dark=theme.is_dark(),
-        )
+        )  # fmt: skip
         theme.draw_plot(
-            plot,
-            key="curve",
-            fixed=True,
-            on_select=_selected,
-            selection_mode="points",
+            plot, key="curve", fixed=True, on_select=_selected, selection_mode="points",
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
-        )
+        )  # fmt: skip
         short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = {
             row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
@@ -136,10 +128,9 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
         help_text = f"Dropped: {' and '.join(dropped)}"
         label = f"{numbers.count(len(folded))} dropped earlier · {label}"
     if label or not _folds():
-        st.button(
-            label[:1].upper() + label[1:] or "Show the ranks around the cut", key="fold",
-            help=help_text, type="tertiary", on_click=state.put,
-            args=(ALL if label else CUT, "window"),
+        html.button(
+            label[:1].upper() + label[1:] or "Show the ranks around the cut", "fold", state.put,
+            ALL if label else CUT, "window", type="tertiary", about=help_text,
         )  # fmt: skip
 
 
@@ -213,7 +204,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
     with html.row("tune", "top"):
         own = state.own()
         for path in shown:
-            settings_of.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
+            widget.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
         if not shown:
             html.draw(
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '

@@ -95,15 +95,11 @@ def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
 def draw_button(result: PoolResult, costs: Forecast) -> None:
     """Draw the button that asks the LLM, with what it costs."""
     again = _failed(result)
-    st.button(
-        button_label(costs, again=again),
-        key="need-judge",
-        type="primary",
-        icon=":material/refresh:" if again else ":material/bolt:",
-        on_click=pools.request,
-        args=("judge", again),
-        help="Sends one prompt to the LLM. The tab Judge shows it.",
-    )
+    html.button(
+        button_label(costs, again=again), "need-judge", pools.request, "judge", again,
+        icon="refresh" if again else "bolt", type="primary",
+        about="Sends one prompt to the LLM. The tab Judge shows it.",
+    )  # fmt: skip
 
 
 def button_label(costs: Forecast, *, again: bool) -> str:
@@ -246,13 +242,9 @@ def _verdicts(result: PoolResult) -> None:
     }  # fmt: skip
     with st.container(key="verdicts"):
         grid.draw(
-            pd.DataFrame(table),
-            [row.id for row in rows],
-            name="verdicts",
-            height=ROW * min(len(rows), MAX_ROWS) + 38,
-            row_height=ROW,
-            columns=config,
-        )
+            pd.DataFrame(table), [row.id for row in rows], name="verdicts",
+            height=ROW * min(len(rows), MAX_ROWS) + 38, row_height=ROW, columns=config,
+        )  # fmt: skip
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:

@@ -128,13 +128,9 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
     arrives: when the user stops, the next run may begin before this one has ended."""
     chat, call, stop = resources.bench.chat, object(), threading.Event()
     stream = AnswerStream(
-        query,
-        side.context,
-        None if chat is None else Stoppable(chat, stop),
-        resources.embedder(),
-        timeout_s=resources.deployment.answer_timeout_s,
-        prices=resources.prices,
-    )
+        query, side.context, None if chat is None else Stoppable(chat, stop), resources.embedder(),
+        timeout_s=resources.deployment.answer_timeout_s, prices=resources.prices,
+    )  # fmt: skip
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:
@@ -404,18 +400,16 @@ def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) 
     with html.row("answer-bar"):
         html.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
-            st.button("Stop", key="stop", icon=":material/stop:")
+            html.button("Stop", "stop", icon="stop")
         elif model:
-            st.button(
+            html.button(
                 f"Answer with {prose.literal(model)}" if missing else "Ask again",
-                key="answer" if missing else "answer-again",
-                type="primary" if missing else "secondary",
-                on_click=state.put,
-                args=("missing" if missing else "all", "answering"),
-                help="One call for each context whose answer is missing."
+                "answer" if missing else "answer-again", state.put, "missing" if missing else "all",
+                "answering", type="primary" if missing else "secondary",
+                about="One call for each context whose answer is missing."
                 if missing
                 else "These answers are cached. Asking again makes two calls.",
-            )
+            )  # fmt: skip
 
 
 def title(side: AnswerSide, note: str = "") -> None:
@@ -486,13 +480,10 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
         with st.container(key=f"cites-{side.name}", gap=None):
             for number in answer.citations:
                 hit = chunks[number - 1]
-                st.button(
+                html.button(
                     f"[{side.numbers[number - 1]}] {prose.literal(titles[number - 1])}",
-                    key=f"cite-{side.name}-{number}",
-                    type="tertiary",
-                    on_click=state.open_chunk,
-                    args=(hit.id,),
-                )
+                    f"cite-{side.name}-{number}", state.open_chunk, hit.id, type="tertiary",
+                )  # fmt: skip
     if answer.unknown_citations:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
         more = len(answer.unknown_citations) - MAX_UNKNOWN
@@ -572,13 +563,10 @@ def draw_votes(
     with st.container(key=f"preference-{own}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             for choice, label in labels.items():
-                st.button(
-                    label,
-                    key=f"prefer-{own}-{choice}",
+                html.button(
+                    label, f"prefer-{own}-{choice}", _vote, collection, query, left, right, choice,
                     type="primary" if choice == mine else "secondary",
-                    on_click=_vote,
-                    args=(collection, query, left, right, choice),
-                )
+                )  # fmt: skip
         html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
 
 

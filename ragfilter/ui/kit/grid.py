@@ -47,16 +47,10 @@ def draw(
     if now != wanted:
         st.session_state[key] = {"selection": wanted}
     st.dataframe(
-        table,
-        key=key,
-        hide_index=True,
-        height=height,
-        row_height=row_height,
+        table, key=key, hide_index=True, height=height, row_height=row_height,
         on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk),
-        selection_mode=("single-row", "single-cell"),
-        column_config=columns,
-        placeholder="–",
-    )
+        selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
+    )  # fmt: skip
 
 
 def draw_steps(
@@ -67,16 +61,11 @@ def draw_steps(
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)
-        st.button(
-            label,
-            key=f"{name}-{label.lower()}",
-            icon=f":material/keyboard_arrow_{arrow.lower()}:",
-            on_click=pick,
-            args=(ids[to] if there else "",),
-            disabled=not there,
-            shortcut=f"Alt+{arrow}",
-            help=f"In the order of the table (Alt+{arrow}).",
-        )
+        html.button(
+            label, f"{name}-{label.lower()}", pick, ids[to] if there else "",
+            icon=f"keyboard_arrow_{arrow.lower()}", disabled=not there, shortcut=f"Alt+{arrow}",
+            about=f"In the order of the table (Alt+{arrow}).",
+        )  # fmt: skip
 
 
 def picked(
@@ -87,16 +76,10 @@ def picked(
     that was clicked. `box` is another key where a page has two such tables."""
     with st.container(key=box):
         event = st.dataframe(
-            table,
-            key=key_of(name, ids),
-            hide_index=True,
-            height=min(height, 32 * (len(table) + 1) + 7),
-            row_height=32,
-            on_select="rerun",
-            selection_mode=("single-row", "single-cell"),
-            column_config=columns,
-            placeholder="–",
-        )
+            table, key=key_of(name, ids), hide_index=True,
+            height=min(height, 32 * (len(table) + 1) + 7), row_height=32, on_select="rerun",
+            selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
+        )  # fmt: skip
     return clicked(event, len(table))
 
 

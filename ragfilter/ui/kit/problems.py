@@ -43,10 +43,10 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry and error.action == "recalibrate":
-            if st.button("Recalibrate", key="problem-recalibrate", icon=":material/sync:"):
+            if html.button("Recalibrate", "problem-recalibrate", icon="sync"):
                 recalibrate()
         elif retry:
-            st.button("Try again", key="retry", icon=":material/refresh:")
+            html.button("Try again", "retry", icon="refresh")
 
 
 def recalibrate() -> None:
@@ -171,9 +171,9 @@ def _no_collection(resources: Resources) -> None:
 
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
     """Draw the button that has the queue index a demo, which Collections shows."""
-    if st.button(
-        DEMOS[name][0], key=f"build-{name}", icon=":material/play_arrow:",
-        type="primary" if name == "demo" else "secondary", help=about,
+    if html.button(
+        DEMOS[name][0], f"build-{name}", icon="play_arrow",
+        type="primary" if name == "demo" else "secondary", about=about,
     ):  # fmt: skip
         with state.tell_errors():
             queue.put(Order(name, name))
@@ -214,13 +214,7 @@ def nothing_kept(result: PoolResult) -> None:
     )
     if not values:
         return
-    st.button(
-        label,
-        key="relax",
-        type="primary",
-        on_click=state.change,
-        args=(values,),
-    )
+    html.button(label, "relax", state.change, values, type="primary")
 
 
 def _place(key: str, title: str, words: str) -> None:

@@ -146,14 +146,10 @@ class Ink:
     def of(cls, dark: bool) -> Ink:
         i = int(dark)
         return cls(
-            text=TEXT[i],
-            muted=MUTED[i],
-            line=LINE[i],
-            surface=SURFACE[i],
-            kept=OUTCOMES["kept"].colour(dark=dark),
-            curve="#5a7f86" if dark else "#6f8c90",
+            text=TEXT[i], muted=MUTED[i], line=LINE[i], surface=SURFACE[i],
+            kept=OUTCOMES["kept"].colour(dark=dark), curve="#5a7f86" if dark else "#6f8c90",
             band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
-        )
+        )  # fmt: skip
 
     def layout(self, *, align: str = "left") -> dict[str, Any]:
         """The layout of a plot; `align` aligns the lines of a hint."""

@@ -156,12 +156,8 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         html.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    st.button(
-        "Edit",
-        key="matrix-edit",
-        on_click=desk.edit,
-        args=(row.chunk_ids[0],),
-        help="Opens the chunk under Chunks.",
+    html.button(
+        "Edit", "matrix-edit", desk.edit, row.chunk_ids[0], about="Opens the chunk under Chunks."
     )
     try:
         rule = parse(row.rule)
@@ -175,23 +171,16 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
     places = [part.place for part in parts]
     names, terms = map(place_name, places), [rule.written(place) for place in places]
     st.dataframe(
-        _frame("part", [*names], parts, terms),
-        key="matrix-parts",
-        hide_index=True,
-        placeholder="–",
-        column_config=_columns("part"),
-    )
+        _frame("part", [*names], parts, terms), key="matrix-parts", hide_index=True,
+        placeholder="–", column_config=_columns("part"),
+    )  # fmt: skip
     if row.conflicts:
         html.aside("Questions whose relevant chunk the rule blocks")
-        st.dataframe(
-            {
-                "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
-                "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
-            },
-            key="matrix-conflicts",
-            hide_index=True,
-            height="content",
-        )
+        table = {
+            "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
+            "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
+        }
+        st.dataframe(table, key="matrix-conflicts", hide_index=True, height="content")
 
 
 def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:

@@ -123,15 +123,11 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
     with st.container(key="table"):
         grid.draw(
-            _frame(shown, matrix),
-            [row.id for row in shown],
-            name="rules",
-            height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
-            row_height=ROW,
+            _frame(shown, matrix), [row.id for row in shown], name="rules",
+            height=min(HEIGHT, ROW * (len(shown) + 1) + 6), row_height=ROW,
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
-            chosen=state.session().rules.chunk,
-            pick=desk.open_,
-        )
+            chosen=state.session().rules.chunk, pick=desk.open_,
+        )  # fmt: skip
 
 
 def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
@@ -162,9 +158,7 @@ def _columns(state_width: int) -> dict[str, Any]:
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(
-            width=state_width,
-            options=list(chips),
-            color=list(chips.values()),
+            width=state_width, options=list(chips), color=list(chips.values()),
             help=f"{desk.STATES_HELP} Only the editor and Findings check rules against the text.",
         ),
         "title": text(width=TITLE_PX),
@@ -176,7 +170,7 @@ def _columns(state_width: int) -> dict[str, Any]:
             width=88, help="Labelled questions that keep the chunk, which has no rule, wrongly."
         ),
         **matrix_table.columns(),
-    }
+    }  # fmt: skip
 
 
 def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:

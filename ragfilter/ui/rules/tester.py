@@ -33,13 +33,10 @@ WIDE = 56
 def draw(work: Desk) -> None:
     """Draw the questions, the rules they meet and one of them explained."""
     text = st.text_area(
-        "Questions",
-        key=TEXT,
-        persist_state="session",
-        height=140,
+        "Questions", key=TEXT, persist_state="session", height=140,
         placeholder=f"One question per line, up to {MAX_QUESTIONS:,}",
         help="Paste questions or a log. Only the rules are checked; nothing is searched.",
-    )
+    )  # fmt: skip
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
@@ -81,34 +78,23 @@ def _rules(
         f"{n_passing.count(0)}, none by {n_passing.count(n_questions)}."
     )
     ids = [of_rule[rule] for rule in rules]
-    width = st.column_config.NumberColumn
-    selected = grid.picked(
-        pd.DataFrame(
-            {
-                "chunk": matrix_table.chunks(work, ids, WIDE),
-                "passes": n_passing,
-                "blocks": [n_questions - n for n in n_passing],
-                "id": [some[0] for some in ids],
-            }
-        ),
-        [some[0] for some in ids],
-        name="tester",
-        height=260,
-        columns={
-            "passes": width(help="Questions that meet the rule.", width=80),
-            "blocks": width(help="Questions that do not.", width=80),
-        },
-    )
+    first, number = [some[0] for some in ids], st.column_config.NumberColumn
+    table = {
+        "chunk": matrix_table.chunks(work, ids, WIDE), "passes": n_passing,
+        "blocks": [n_questions - n for n in n_passing], "id": first,
+    }  # fmt: skip
+    columns = {
+        "passes": number(help="Questions that meet the rule.", width=80),
+        "blocks": number(help="Questions that do not.", width=80),
+    }
+    selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
     if selected is None:
         html.aside("Click a rule to see why it passes or blocks a question.")
         return
     question = st.selectbox(
-        "Question",
-        questions[:MAX_LISTED],
-        key=QUESTION,
-        accept_new_options=True,
+        "Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True,
         help="Choose a question, or type one.",
-    )
+    )  # fmt: skip
     if question:
         explanation = explain(parse(rules[selected]), question)
         html.draw(_explained(explanation, whole(question)))

@@ -25,7 +25,7 @@ import streamlit as st
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
 from ragfilter.text.numbers import Pace, time_left
-from ragfilter.ui.look import prose
+from ragfilter.ui.look import html, prose
 
 V = TypeVar("V")
 Work = Callable[["Job[V]"], V]
@@ -251,9 +251,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     place = st.empty()
     with place.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         if stop:
-            st.button(
-                "Stop", key=f"{key}-stop", icon=":material/stop:", on_click=job.stop.set, help=stop
-            )
+            html.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
         bar = st.progress(0.0, text=f"{what} …")
     pace = Pace()
     while not job.wait(PROGRESS_TICK_S):

@@ -77,23 +77,15 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
     look = {name: params[name].strip() for name in LOOKS if params.get(name, "").strip()}
     return Session(
-        name,
-        state.settings_of(name, changes).changed_from(of_profile(name)),
-        query=query,
-        pending=bool(query),
-        collection=params.get(COLLECTION, "").strip(),
+        name, state.settings_of(name, changes).changed_from(of_profile(name)), query=query,
+        pending=bool(query), collection=params.get(COLLECTION, "").strip(),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
-        operator=look.get(VIEW) == OPERATOR,
-        present=PRESENT in params,
-        opened={PART: "", **look},
+        operator=look.get(VIEW) == OPERATOR, present=PRESENT in params, opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
-        notices=[*notices, *errors],
-        tuning="tuning" in opened,
-        evidence="evidence" in opened,
-        use_trace="recorded" in opened,
-        labelling="labelling" in opened,
-    )
+        notices=[*notices, *errors], tuning="tuning" in opened, evidence="evidence" in opened,
+        use_trace="recorded" in opened, labelling="labelling" in opened,
+    )  # fmt: skip
 
 
 def _is_compared(name: str) -> bool:

@@ -187,7 +187,7 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
-            st.button("Stop", key="stop-search", icon=":material/stop:", on_click=_stop)
+            html.button("Stop", "stop-search", _stop, icon="stop")
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:

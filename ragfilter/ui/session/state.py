@@ -102,6 +102,13 @@ class LabelChange(NamedTuple):
     query: str
 
 
+class RuleDraft(NamedTuple):
+    """An unsaved rule as it was typed, and the stored one from which it started."""
+
+    text: str
+    base: str | None
+
+
 @dataclass(slots=True)
 class RuleDesk:
     """What the Rules page and the rule editor remember beside widgets."""
@@ -127,8 +134,9 @@ class RuleDesk:
     """The text with which the editor was drawn."""
     fields: tuple[str, int] = ("", 0)
     """The chunk in the form, and how many fields for groups the form has."""
-    awaited: tuple[str, str] | None = None
-    """The collection and chunk for whose editor a draft was asked for."""
+    awaited: tuple[str, str, str | None] | None = None
+    """The collection and chunk for whose editor an LLM drafts a rule, and the stored one from which
+    that starts."""
     browser: str = field(default_factory=lambda: uuid4().hex)
     """The name of this session in the browser's store of drafts."""
     restored: set[tuple[str, str]] = field(default_factory=set)
@@ -189,10 +197,8 @@ class Session:
     """Whether the labelling mode mixes ranks and hides what others said."""
     marks: list[LabelChange] = field(default_factory=list)
     """The labels made in this session, newest last."""
-    drafts: dict[str, dict[str, str]] = field(default_factory=dict)
+    drafts: dict[tuple[str, str], RuleDraft] = field(default_factory=dict)
     """Unsaved rules by collection and chunk."""
-    rule_bases: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    """The stored rules from which unsaved ones started, by collection and chunk."""
     rules: RuleDesk = field(default_factory=RuleDesk)
 
     tuned_on: dict[str, str] = field(default_factory=dict)
@@ -475,15 +481,15 @@ def open_panel(name: str) -> None:
     session().panel, session().evidence = name, True
 
 
-def drafts() -> dict[str, str]:
-    """Unsaved text in the rule editor by chunk, for the current collection."""
-    return session().drafts.setdefault(session().collection, {})
+def drafted() -> frozenset[str]:
+    """The chunks of the current collection with an unsaved rule."""
+    now = session()
+    return frozenset(chunk_id for name, chunk_id in now.drafts if name == now.collection)
 
 
-def bases(collection: str | None = None) -> dict[str, str | None]:
-    """The stored rule from which each chunk's unsaved text started, for a collection, by default
-    the current one."""
-    return session().rule_bases.setdefault(collection or session().collection, {})
+def draft(chunk_id: str) -> RuleDraft | None:
+    """The unsaved rule of a chunk of the current collection, None if there is none."""
+    return session().drafts.get((session().collection, chunk_id))
 
 
 def notice(message: str) -> None:

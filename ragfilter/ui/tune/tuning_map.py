@@ -30,7 +30,6 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
 from ragfilter.ui.kit.runs.measuring import open_inspect
-from ragfilter.ui.kit.sidebar import value_text
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, Ink
@@ -38,6 +37,7 @@ from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.widget import value_text
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
@@ -242,7 +242,7 @@ def explore(visit: Visit, labels: Labels) -> None:
     """Draw the map of one or two settings."""
     with html.row("map-bar", "bottom"):
         x, y, measure = _axes(visit.settings)
-        pressed = st.button("Map", key="map", icon=":material/grid_on:")
+        pressed = html.button("Map", "map", icon="grid_on")
     mapped = replayed(visit, labels, (x, y), pressed=pressed)
     if mapped is not None:
         warn(visit.settings, labels)
@@ -328,13 +328,8 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with html.row("map-actions"):
-        st.button(
-            "Use the highest",
-            key="map-best",
-            icon=":material/check:",
-            on_click=_set,
-            args=(replayed, best),
-            disabled=here == best,
+        html.button(
+            "Use the highest", "map-best", _set, replayed, best, icon="check", disabled=here == best
         )
         html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
@@ -395,22 +390,16 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
         f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} "
         "worse."
     )
-    table = {
-        "question": [queries[each.id] for each in changed],
-        "ΔF1": [each.gain for each in changed],
-        "relevant lost": [each.lost for each in changed],
-        "relevant won": [each.won for each in changed],
-        "kept before": [each.before for each in changed],
-        "kept now": [each.after for each in changed],
+    rows = [
+        (queries[each.id], each.gain, each.lost, each.won, each.before, each.after)
+        for each in changed
+    ]
+    names = ["question", "ΔF1", "relevant lost", "relevant won", "kept before", "kept now"]
+    columns = {
+        "question": st.column_config.TextColumn(width=420),
+        "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
     }
-    row = grid.picked(
-        pd.DataFrame(table),
-        (each.id for each in changed),
-        name="changed",
-        columns={
-            "question": st.column_config.TextColumn(width=420),
-            "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
-        },
-    )
+    ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
+    row = grid.picked(table, ids, name="changed", columns=columns)
     if row is not None:
         open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)
