@@ -137,11 +137,9 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         )
         return
     summary.draw_stacks(
-        stacked(contrasted, (sides[0].name, sides[1].name)),
-        a,
-        key="compare-stacks",
+        stacked(contrasted, (sides[0].name, sides[1].name)), a, key="compare-stacks",
         on_open=partial(state.keep, name=OPENED),
-    )
+    )  # fmt: skip
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))

@@ -92,11 +92,7 @@ def _labels(view: View, chunk_id: str) -> None:
                 type="primary" if grade_now == grade else "secondary", shortcut=str(grade),
             )  # fmt: skip
         html.button(
-            "Undo",
-            "mark-undo",
-            _undo,
-            icon="undo",
-            disabled=not state.session().marks,
+            "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks,
             shortcut="U",
         )  # fmt: skip
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)

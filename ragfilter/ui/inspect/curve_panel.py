@@ -232,14 +232,9 @@ def applied_limits(result: PoolResult) -> str:
 
 
 def overlay(
-    result: PoolResult,
-    points: Points,
-    plot: go.Figure,
-    titles: Mapping[str, str],
-    chosen: str | None,
-    *,
-    tuning: bool,
-) -> dict[str, Any]:
+    result: PoolResult, points: Points, plot: go.Figure, titles: Mapping[str, str],
+    chosen: str | None, *, tuning: bool,
+) -> dict[str, Any]:  # fmt: skip
     """The browser's data: the lines that can be dragged over `plot`, the points that reached the
     cut, every chunk on the curve with its short title and label, which one is `chosen`, and the
     position of the plot's axes."""

@@ -76,12 +76,9 @@ def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | N
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
     return Points(
-        rows=tuple(shown),
-        x=tuple(at[row.id] for row in shown),
-        y=tuple(values[row.id] for row in shown),
-        unit=unit,
-        entered=entered,
-    )
+        rows=tuple(shown), x=tuple(at[row.id] for row in shown),
+        y=tuple(values[row.id] for row in shown), unit=unit, entered=entered,
+    )  # fmt: skip
 
 
 def _places(
@@ -148,15 +145,11 @@ UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"o
 
 
 def plot(
-    points: Points,
-    line: CutLine | None,
-    ranges: AxisRanges,
-    *,
+    points: Points, line: CutLine | None, ranges: AxisRanges, *,
     tuned: tuple[PoolResult, CutoffDetail] | None = None,
-    second: tuple[str, Mapping[str, float]] | None = None,
-    chosen: str | None = None,
+    second: tuple[str, Mapping[str, float]] | None = None, chosen: str | None = None,
     dark: bool = False,
-) -> go.Figure:
+) -> go.Figure:  # fmt: skip
     """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` is
     what the strip of steps shows, and `second` another score with each hit's distance by id;
     `chosen` is the id of the open chunk."""

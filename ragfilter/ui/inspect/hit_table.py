@@ -74,10 +74,8 @@ def in_order(view: View) -> list[ChunkRow]:
 
 
 def _frame(
-    view: View,
-    rows: Sequence[ChunkRow],
-    refs: Mapping[str, Sequence[str]] | None,
-) -> pd.DataFrame:
+    view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str]] | None,
+) -> pd.DataFrame:  # fmt: skip
     """The table's data for `rows`. `refs` has the references of each row by id.
 
     The columns that a narrow window must show come first: it has room only up to the reason.

@@ -190,13 +190,9 @@ def _cache_extractive(query: str, side: AnswerSide, resources: Resources, model:
 
 
 def _extractive_answer(
-    query: str,
-    context: Context,
-    resources: Resources,
-    *,
-    only_known: bool = False,
+    query: str, context: Context, resources: Resources, *, only_known: bool = False,
     progress: Progress | None = None,
-) -> Answer:
+) -> Answer:  # fmt: skip
     embedder = resources.embedder(only_known=only_known, progress=progress)
     timeout = resources.deployment.answer_timeout_s
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
@@ -345,12 +341,9 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
 
 
 def both(
-    view: View,
-    sides: tuple[AnswerSide, AnswerSide],
-    title: Title,
-    show: Show,
+    view: View, sides: tuple[AnswerSide, AnswerSide], title: Title, show: Show,
     quoting: str = QUOTING,
-) -> tuple[Answer, Answer] | None:
+) -> tuple[Answer, Answer] | None:  # fmt: skip
     """Draw the two columns, each below its title, and return the answers, or None if one is
     missing. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
@@ -509,12 +502,9 @@ MAX_PIECES = 40
 
 
 def draw_pieces(
-    answer: Answer,
-    side: AnswerSide,
-    other: AnswerSide,
-    name: str = "text",
+    answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text",
     added: Sequence[Quote] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Draw the answer's text, and what its context adds to the other one. What rests on chunks that
     the other context lacks is marked. `name` keeps its key apart from other answers of the side."""
     cut = pieces(answer, side.context, other.context)

@@ -113,13 +113,10 @@ def _steps(visit: Visit) -> list[PathStep]:
         known.add(name)
     labelled = len(measuring.labelled_questions(visit.resources, name))
     return steps(
-        asked=state.session().asked is not None or bool(labelled),
-        labelled=labelled,
-        included=not visit.resources.bench.labels.holds(name),
-        measured=name in known,
-        tuned=origin(visit.settings) is not None,
-        guarded=st.session_state.get(GUARDED) == name,
-    )
+        asked=state.session().asked is not None or bool(labelled), labelled=labelled,
+        included=not visit.resources.bench.labels.holds(name), measured=name in known,
+        tuned=origin(visit.settings) is not None, guarded=st.session_state.get(GUARDED) == name,
+    )  # fmt: skip
 
 
 TERMS: dict[str, str] = tomllib.loads(

@@ -163,9 +163,7 @@ def _no_collection(resources: Resources) -> None:
                     "a minute on most machines.",
                 )  # fmt: skip
     st.page_link(
-        "pages/collections.py",
-        label="Or add your own files",
-        icon=":material/upload_file:",
+        "pages/collections.py", label="Or add your own files", icon=":material/upload_file:"
     )
 
 

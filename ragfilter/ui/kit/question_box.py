@@ -86,11 +86,7 @@ def _box(*, ready: bool) -> None:
                 disabled=not ready, autocomplete="off",
             )  # fmt: skip
             st.form_submit_button(
-                "Ask",
-                key="ask-button",
-                type="primary",
-                on_click=_ask,
-                disabled=not ready,
+                "Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready
             )
 
 

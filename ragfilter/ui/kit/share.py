@@ -73,11 +73,9 @@ def draw_report(view: View, key: str) -> None:
 
 
 def report_of_two(
-    view: View,
-    results: tuple[PoolResult, PoolResult],
-    names: tuple[Called, Called],
+    view: View, results: tuple[PoolResult, PoolResult], names: tuple[Called, Called],
     sides: tuple[AnswerSide, AnswerSide],
-) -> str:
+) -> str:  # fmt: skip
     """The report of one question under two settings."""
     from ragfilter.publish import reports
 

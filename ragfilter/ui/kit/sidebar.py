@@ -157,13 +157,9 @@ def _opener(name: str, label: str, about: str | None = None) -> None:
 
 
 def _line(
-    layer: LayerSpec,
-    settings: Settings,
-    own: Config,
-    resources: Resources,
-    view: View | None,
+    layer: LayerSpec, settings: Settings, own: Config, resources: Resources, view: View | None,
     did: str,
-) -> None:
+) -> None:  # fmt: skip
     """Draw a layer's switch, its name and what it did, and its controls if they are open."""
     name, on, cost = layer.name, layer.enabled(settings), layer.cost(settings)
     no_llm = cost == "LLM call" and resources.bench.chat is None

@@ -149,13 +149,8 @@ def hint(text: str) -> None:
 
 
 def choice(
-    label: str,
-    options: Iterable[str],
-    about: str = "",
-    *,
-    key: str,
-    default: str,
-) -> str:
+    label: str, options: Iterable[str], about: str = "", *, key: str, default: str,
+) -> str:  # fmt: skip
     """Draw a choice that is kept as long as the session, and `about` at a question mark beside it.
     Returns what is chosen."""
     chosen = st.segmented_control(
@@ -186,8 +181,6 @@ def dress() -> None:
     dark = theme.is_dark()
     st.html(theme.stylesheet(dark=dark))
     mount(
-        "look/frame.js",
-        key="theme",
-        data="dark" if dark else "light",
+        "look/frame.js", key="theme", data="dark" if dark else "light",
         on_switched_change=lambda: None,
-    )
+    )  # fmt: skip

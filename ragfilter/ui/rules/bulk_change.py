@@ -61,12 +61,9 @@ def save(work: Desk, rules: Rules, action: str) -> None:
     bench = work.resources.bench
     try:
         saved = edits.save_all(
-            bench.collection(work.collection),
-            bench.journal,
-            rules=rules,
-            expected={i: work.chunks[i].rule for i in rules},
-            who=author(),
-        )
+            bench.collection(work.collection), bench.journal, rules=rules,
+            expected={i: work.chunks[i].rule for i in rules}, who=author(),
+        )  # fmt: skip
     except RagfilterError as error:
         # The store's own errors say what was saved.
         put_outcome(

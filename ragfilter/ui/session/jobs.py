@@ -221,12 +221,9 @@ class Stoppable:
         return self.inner.name
 
     def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
+        self, messages: Sequence[Message], *, timeout_s: float,
         schema: Mapping[str, object] | None = None,
-    ) -> Iterator[Delta]:
+    ) -> Iterator[Delta]:  # fmt: skip
         """Yield the answer in pieces. Raises ChatError as `inner` does, and if it was stopped."""
         for delta in self.inner.stream(messages, timeout_s=timeout_s, schema=schema):
             if self.stop.is_set():

@@ -432,9 +432,7 @@ def own() -> Config:
     """The settings that a reset restores."""
     start = _own(session().profile)
     return replace(
-        start,
-        settings=start.settings.with_values(ON),
-        origins=without_clearance(start.origins),
+        start, settings=start.settings.with_values(ON), origins=without_clearance(start.origins)
     )
 
 

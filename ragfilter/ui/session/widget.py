@@ -38,14 +38,9 @@ def of(
 
 
 def select(
-    label: str,
-    labels: Mapping[V, str],
-    value: V | None,
-    name: str,
-    on_change: Callable[..., None],
-    *args: Any,
-    **given: Any,
-) -> None:
+    label: str, labels: Mapping[V, str], value: V | None, name: str, on_change: Callable[..., None],
+    *args: Any, **given: Any,
+) -> None:  # fmt: skip
     """Draw the list called `name`, with these labels of values, that shows `value`. `on_change`
     gets what the user chose, and `args`; `given` goes to Streamlit."""
     options = list(labels)
@@ -131,13 +126,9 @@ def setting_key(path: str, view: str = "set") -> str:
 
 
 def draw_setting(
-    info: FieldInfo,
-    settings: Settings,
-    own: Config,
-    *,
-    view: str = "set",
+    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set",
     kept: Mapping[str, int] = MappingProxyType({}),
-) -> None:
+) -> None:  # fmt: skip
     """Draw the setting's widget. A value that differs from `own`, the profile with the
     environment's changes, is marked and gets a reset button. `kept` is how many chunks each
     strategy of the cutoff would keep."""

@@ -147,11 +147,9 @@ def rule_filter() -> RuleFilter:
     """The current filter."""
     value = st.session_state.get
     return RuleFilter(
-        text=value(TEXT) or "",
-        types=tuple(value(TYPES) or ()),
-        sources=tuple(value(SOURCES) or ()),
-        states=tuple(value(STATES) or ()),
-    )
+        text=value(TEXT) or "", types=tuple(value(TYPES) or ()),
+        sources=tuple(value(SOURCES) or ()), states=tuple(value(STATES) or ()),
+    )  # fmt: skip
 
 
 def draw_filter(work: Desk, rows: Listing | None = None) -> None:

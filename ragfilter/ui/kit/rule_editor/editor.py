@@ -181,10 +181,8 @@ def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
         return
     rule = Rule().with_parts(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
-        contain_all_of=_terms(ALL),
-        contain_none_of=_terms(NONE),
-        match=widget.value_of(MODE),
-    )
+        contain_all_of=_terms(ALL), contain_none_of=_terms(NONE), match=widget.value_of(MODE),
+    )  # fmt: skip
     saving.put(rule.pretty if rule.terms else "", chunk_id, stored)
 
 

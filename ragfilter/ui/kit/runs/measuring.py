@@ -197,11 +197,9 @@ def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
     backends = resources.backends(asked.collection)
     run = saved.begin(plan(asked, profile, settings), who=author())
     resources.jobs.start(
-        state.user(),
-        _key(run),
-        lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
+        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
         again=True,
-    )
+    )  # fmt: skip
     return run
 
 
