@@ -137,7 +137,14 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
     elif not visit.collections:
         _no_collection(visit.resources)
     elif not visit.ready:
-        _empty_collection(state.session().collection)
+        name = state.session().collection
+        _place(
+            "empty-collection",
+            f"Collection {name} is empty",
+            "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
+            "another one on the left, or add files on the Collections page.",
+        )
+        st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
     else:
         _place(
             "no-question",
@@ -177,17 +184,6 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
             queue.put(Order(name, name))
             state.session().ordered = name
         st.switch_page("pages/collections.py")
-
-
-def _empty_collection(name: str) -> None:
-    """The collection has no chunks."""
-    _place(
-        "empty-collection",
-        f"Collection {name} is empty",
-        "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
-        "another one on the left, or add files on the Collections page.",
-    )
-    st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
 
 
 def nothing_kept(result: PoolResult) -> None:

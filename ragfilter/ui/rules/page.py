@@ -23,13 +23,7 @@ from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.rules import (
-    bulk_change,
-    findings_table,
-    matrix_table,
-    tester,
-    undo_history,
-)
+from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import Visit
 
@@ -107,7 +101,7 @@ def _chunks(work: Desk) -> None:
     with left:
         desk.draw_filter(work, rows)
         ids = desk.ordered(work, rows)
-        _table(rows, ids, matrix_table.measured(work))
+        _table(rows, ids, rule_tables.measured(work))
     with right:
         _open_chunk(work, rows, ids)
 
@@ -139,7 +133,7 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
     measured = [of_rule.get(row.chunk.rule or "") for row in rows]
     if matrix:
         kept = {row.chunk_id: row.kept for row in matrix.crowding}
-        columns |= matrix_table.figures(measured, matrix_table.HARM)
+        columns |= rule_tables.figures(measured, rule_tables.HARM)
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # A page of chunks without one has the room for what tells them apart.
@@ -150,7 +144,7 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
         "id": [row.id for row in rows],
     }
     # Less important columns are further right; those above stay where they are.
-    return pd.DataFrame(columns | (matrix_table.figures(measured) if matrix else {}))
+    return pd.DataFrame(columns | (rule_tables.figures(measured) if matrix else {}))
 
 
 def _columns(state_width: int) -> dict[str, Any]:
@@ -169,7 +163,7 @@ def _columns(state_width: int) -> dict[str, Any]:
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that keep the chunk, which has no rule, wrongly."
         ),
-        **matrix_table.columns(),
+        **rule_tables.columns(),
     }  # fmt: skip
 
 
@@ -212,8 +206,8 @@ PARTS = {
     "Chunks": _chunks,
     "Findings": findings_table.draw,
     "Bulk": bulk_change.draw,
-    "Matrix": matrix_table.draw,
-    "Tester": tester.draw,
+    "Matrix": rule_tables.draw_matrix,
+    "Tester": rule_tables.draw_tester,
     "Files": bulk_change.draw_files,
     "History": undo_history.draw,
 }
