@@ -59,10 +59,7 @@ PAGES = ("Inspect", "Rules", "Evaluate", "Tune", "Compare", "Collections")
 def draw() -> None:
     """Draw the page that the visitor is on: every run, in every session."""
     st.set_page_config(
-        page_title="ragfilter",
-        page_icon=theme.ICON,
-        layout="wide",
-        initial_sidebar_state=WIDTH,
+        page_title="ragfilter", page_icon=theme.ICON, layout="wide", initial_sidebar_state=WIDTH
     )
     pages = [
         st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0])
@@ -106,8 +103,7 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if _name(host) not in self.hosts:
             return PlainTextResponse(
-                "Host name not allowed. Add it to RAGFILTER_ALLOWED_HOSTS.\n",
-                status_code=400,
+                "Host name not allowed. Add it to RAGFILTER_ALLOWED_HOSTS.\n", status_code=400
             )
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return PlainTextResponse("Cross-site requests are not allowed.\n", 403)

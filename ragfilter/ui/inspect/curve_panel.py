@@ -23,14 +23,7 @@ from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.rows import ChunkRow
-from ragfilter.report.thresholds import (
-    CutLine,
-    change_to_keep,
-    compared,
-    cut_line,
-    keeps,
-    limits,
-)
+from ragfilter.report.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers

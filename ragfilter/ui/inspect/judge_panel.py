@@ -13,13 +13,7 @@ from ragfilter.engine.complete import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.model import Judgement, PoolResult
 from ragfilter.protocols import Usage
-from ragfilter.report import (
-    VerdictRow,
-    judge_stats,
-    remarks,
-    verdict_rows,
-    waits_for_judge,
-)
+from ragfilter.report import VerdictRow, judge_stats, remarks, verdict_rows, waits_for_judge
 from ragfilter.report.verdicts import Forecast, JudgeStats, forecast, judge_prompt
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers

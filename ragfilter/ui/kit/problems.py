@@ -9,10 +9,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from ragfilter.errors import (
-    Action,
-    RagfilterError,
-)
+from ragfilter.errors import Action, RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.layers.quality import reranker_key

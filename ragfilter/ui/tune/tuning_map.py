@@ -208,10 +208,7 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
 def _marks(
     xs: Sequence[float], ys: Sequence[float], here: int, best: int, colour: str,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    marks = (
-        ("current", here, "circle-open", colour),
-        ("highest", best, "x-thin", HIGHEST),
-    )
+    marks = (("current", here, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
     return [
         {
             "type": "scatter", "mode": "markers", "name": name, "x": [xs[place]],

@@ -57,7 +57,7 @@ def draw(
             width=190,
             help=f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same "
             "chunks of every question share a row.",
-        ),
+        )
     }
     for name in shown:
         label, about = LABELS[name], HELP.get(name)
@@ -114,7 +114,7 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
     """Precision against recall for every row, with the line of the oracle."""
     ink = Ink.of(dark)
     data: list[dict[str, Any]] = [
-        _line("oracle, by weight of recall", frontier(curves), ink.kept, "solid"),
+        _line("oracle, by weight of recall", frontier(curves), ink.kept, "solid")
     ]
     for group, symbol in SYMBOLS.items():
         own = [row for row in rows if row["group"] == group]
