@@ -161,6 +161,22 @@ class Ink:
         }  # fmt: skip
 
 
+UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
+"""A click selects points, and the others keep their colours."""
+
+
+def trace(mode: str, places: Iterable[tuple[Any, Any]], **more: Any) -> dict[str, Any]:
+    """The points or lines of a plot at these places."""
+    xs, ys = [list(each) for each in zip(*places, strict=True)] or [[], []]
+    return {"type": "scatter", "mode": mode, "x": xs, "y": ys, **more}
+
+
+def marker(symbol: str, size: float, colour: str, width: float = 1) -> dict[str, Any]:
+    """The sign of points, with lines of `width` pixels."""
+    line = {"color": colour, "width": width}
+    return {"symbol": symbol, "size": size, "color": colour, "line": line}
+
+
 def draw_plot(
     plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any
 ) -> None:

@@ -32,7 +32,7 @@ from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
 from ragfilter.ui.kit.runs.measuring import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
-from ragfilter.ui.look.theme import CLEAR, LEGEND, Ink
+from ragfilter.ui.look.theme import CLEAR, LEGEND, UNDIMMED, Ink
 from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
@@ -140,18 +140,14 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
     two = surface.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
     places = surface.places
-    chosen = {"marker": {"opacity": 1}}
     square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
     data = [
-        {
-            "type": "scatter", "mode": "markers" if two else "lines+markers", "showlegend": False,
-            "x": [pairs[place][0] for place in places], "y": [ys[place] for place in places],
-            "customdata": places,
-            "line": {"color": ink.kept, "width": 1.5},
-            "marker": square if two else {"size": 7, "color": ink.kept},
-            "text": [_hover_text(surface, place, measure) for place in places],
-            "hoverinfo": "text", "selected": chosen, "unselected": chosen,
-        },
+        theme.trace(
+            "markers" if two else "lines+markers", ((pairs[at][0], ys[at]) for at in places),
+            showlegend=False, customdata=places, line={"color": ink.kept, "width": 1.5},
+            marker=square if two else {"size": 7, "color": ink.kept}, hoverinfo="text",
+            text=[_hover_text(surface, place, measure) for place in places], **UNDIMMED,
+        ),
         *([_between(surface, measure)] if two else []),
         *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
@@ -186,16 +182,17 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     recall, tokens = surface.figures["recall"].ravel(), surface.figures["tokens"].ravel()
     line = surface.front()
     data = [
-        {"type": "scatter", "mode": "markers", "name": "every setting",
-         "x": tokens[surface.places].tolist(), "y": recall[surface.places].tolist(),
-         "hoverinfo": "skip",
-         "marker": {"size": 4, "color": ink.muted, "opacity": 0.35}},
-        {"type": "scatter", "mode": "lines+markers", "name": "best recall for the tokens",
-         "x": [float(tokens[i]) for i in line], "y": [float(recall[i]) for i in line],
-         "customdata": line, "line": {"color": ink.kept, "width": 1.5},
-         "marker": {"size": 8, "color": ink.kept},
-         "text": [_hover_text(surface, i, "recall") for i in line], "hoverinfo": "text",
-         "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
+        theme.trace(
+            "markers", ((float(tokens[i]), float(recall[i])) for i in surface.places),
+            name="every setting", hoverinfo="skip",
+            marker={"size": 4, "color": ink.muted, "opacity": 0.35},
+        ),
+        theme.trace(
+            "lines+markers", ((float(tokens[i]), float(recall[i])) for i in line),
+            name="best recall for the tokens", customdata=line,
+            line={"color": ink.kept, "width": 1.5}, marker={"size": 8, "color": ink.kept},
+            text=[_hover_text(surface, i, "recall") for i in line], hoverinfo="text", **UNDIMMED,
+        ),
         *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
     ]  # fmt: skip
     figure_layout = layout(ink, "context tokens", "recall") | {
@@ -210,12 +207,10 @@ def _marks(
 ) -> list[dict[str, Any]]:  # fmt: skip
     marks = (("current", here, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
     return [
-        {
-            "type": "scatter", "mode": "markers", "name": name, "x": [xs[place]],
-            "y": [ys[place]], "hoverinfo": "skip", "showlegend": True,
-            "marker": {"symbol": symbol, "size": 16, "color": ink,
-                       "line": {"width": 2.4, "color": ink}},
-        }
+        theme.trace(
+            "markers", [(xs[place], ys[place])], name=name, hoverinfo="skip", showlegend=True,
+            marker=theme.marker(symbol, 16, ink, 2.4),
+        )
         for name, place, symbol, ink in marks
     ]  # fmt: skip
 
