@@ -81,10 +81,8 @@ def _job(job: IndexJob) -> None:
         st.error(f"**{name}** was not indexed. {message(at.message)}  \n{message(at.remedy)}")
     else:
         report = at.result().report
-        counts = {
-            "added": report.added, "changed": report.changed, "unchanged": report.unchanged,
-        }  # fmt: skip
-        listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
+        counts = [(getattr(report, word), word) for word in ("added", "changed", "unchanged")]
+        listed = ", ".join(f"{number:,} {word}" for number, word in counts if number)
         st.success(
             f"**{name}** holds {numbers.chunks(report.total)}: {listed or 'restored'}, in "
             f"{report.seconds:,.1f} s{at.labels and f'; {at.labels}'}"

@@ -157,7 +157,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         html.aside("From A to B:" if told else "A and B have the same settings.")
         for layer, changes in told.items():
             html.aside(f"{layer}: {', '.join(changes)}")
-    elif step == ANSWERS or answers.is_awaited():
+    elif step == ANSWERS or state.session().answering:
         _answers(view, sides, pair)
 
 
@@ -274,9 +274,9 @@ def _draw_set(
             "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
-    _facts(compared, resources.prices)
+    _facts(compared, resources.bench.prices)
     share.report_button(
-        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.prices),
+        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.bench.prices),
         "ragfilter-compare.html",
         key="compare-set-report",
     )

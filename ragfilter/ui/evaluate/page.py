@@ -212,12 +212,9 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             st.switch_page("pages/compare.py")
         _guard(measured, resources)
         # A report is made outside of the run, without its session.
-        sets = state.session().tuned_on
+        sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
         share.report_button(
-            lambda: of_run(
-                measured, resources.prices, since=changed_since(measured.run.plan, resources.bench),
-                sets=sets,
-            ),
+            lambda: of_run(measured, bench.prices, since=changed_since(plan, bench), sets=sets),
             f"ragfilter-run-{measured.run.id}.html", key="run-report",
         )  # fmt: skip
     match view:
@@ -228,7 +225,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         case "Plots":
             _plots(measured)
         case _:
-            _rows(measured, measure, resources.prices, every=every)
+            _rows(measured, measure, resources.bench.prices, every=every)
 
 
 def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:

@@ -324,7 +324,7 @@ def _propose(asked: ChosenSet) -> None:
             st.rerun()
         return
     requests = session.bill[1]
-    bill = labelling.bill(requests, backends, resources.prices)
+    bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.told))
     html.button(
         "Propose labels", "propose", _ask_llm, asked, requests, type="primary",

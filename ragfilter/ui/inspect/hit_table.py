@@ -17,6 +17,7 @@ from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
+from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
 
 NAME, HEIGHT = "rows", 400
@@ -64,7 +65,9 @@ def draw(view: View) -> None:
             _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=HEIGHT,
             row_height=32, columns=_columns(view, shown),
         )  # fmt: skip
-        grid.follow_keys()
+        # Arrow keys continue from the cell whose button was clicked: such a click does not move the
+        # focus to the table, after which this must be drawn.
+        html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
 
 
 def in_order(view: View) -> list[ChunkRow]:

@@ -62,7 +62,7 @@ def draw(view: View) -> None:
             )
             if costs := costs_of(result, resources):
                 draw_button(result, costs)
-        listed = after(stats, resources.prices).items()
+        listed = after(stats, resources.bench.prices).items()
         items = (f"<div><dt>{what}</dt><dd>{html.text(value)}</dd></div>" for what, value in listed)
         html.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
@@ -83,7 +83,7 @@ def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
     if _failed(result):
         result = replay(without_failures(result.pool, "judge"), result.settings, result.user)
     remembered = resources.bench.judgements
-    return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
+    return forecast(result, model=chat.name, judgements=remembered, prices=resources.bench.prices)
 
 
 def draw_button(result: PoolResult, costs: Forecast) -> None:

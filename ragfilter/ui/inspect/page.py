@@ -33,12 +33,6 @@ from ragfilter.ui.session.views import View
 
 HEIGHT = 584
 """Minimum height of the panel in pixels; the style sheet uses the height of the window."""
-RERANKERS = {
-    "late_interaction": "late interaction",
-    "cross_encoder": "the cross-encoder",
-    "http": "the endpoint",
-}
-"""What scores chunks."""
 
 
 class Places(NamedTuple):
@@ -208,7 +202,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
     """What is scored and by what, with the most calls and the price of an endpoint."""
     quality, n = result.settings.quality, len(need.chunk_ids)
-    words = f"{numbers.chunks(n)} with {RERANKERS[quality.reranker]}"
+    words = f"{numbers.chunks(n)} · {widget.choice_label(quality.reranker)}"
     if quality.reranker == "http":
         at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
         cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""

@@ -116,7 +116,7 @@ def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer |
     key, chat = _key(query, side, resources), resources.bench.chat
     answer = resources.answers.get(key)
     if answer is None and chat is not None:
-        answer = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
+        answer = resources.bench.answers.get(query, side.context, chat.name, resources.bench.prices)
     if answer is None and (chat is None or not side.context.chunks):
         extracted = _extractive_answer(query, side.context, resources, only_known=True)
         answer = None if extracted.error else extracted
@@ -129,7 +129,7 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
     chat, call, stop = resources.bench.chat, object(), threading.Event()
     stream = AnswerStream(
         query, side.context, None if chat is None else Stoppable(chat, stop), resources.embedder(),
-        timeout_s=resources.deployment.answer_timeout_s, prices=resources.prices,
+        timeout_s=resources.deployment.answer_timeout_s, prices=resources.bench.prices,
     )  # fmt: skip
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
@@ -286,12 +286,6 @@ QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
 
 
-Title = Callable[[AnswerSide], None]
-"""Draws the part above the answer of one side."""
-Show = Callable[[AnswerSide, AnswerSide, Answer], object]
-"""Draws the answer of one side, given the other side."""
-
-
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
@@ -312,11 +306,6 @@ def draw(view: View) -> None:
         answered(sides[1], answers_given[1], "unfiltered", plain),
     )
     draw_votes(view, pair, (sides[0].label, sides[1].label), own="inspect")
-
-
-def is_awaited() -> bool:
-    """Whether this run will ask an LLM, once it draws the answers."""
-    return bool(state.session().answering)
 
 
 def draw_both(view: View) -> None:
@@ -341,11 +330,12 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
 
 
 def both(
-    view: View, sides: tuple[AnswerSide, AnswerSide], title: Title, show: Show,
-    quoting: str = QUOTING,
+    view: View, sides: tuple[AnswerSide, AnswerSide], title: Callable[[AnswerSide], object],
+    show: Callable[[AnswerSide, AnswerSide, Answer], object], quoting: str = QUOTING,
 ) -> tuple[Answer, Answer] | None:  # fmt: skip
-    """Draw the two columns, each below its title, and return the answers, or None if one is
-    missing. `quoting` describes the answers if no LLM is configured."""
+    """Draw the two columns, and return the answers, or None if one is missing. `title` draws what
+    is above the answer of a side, and `show` the answer, beside that of the other side. `quoting`
+    describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
     known = [known_answer(query, side, resources) for side in sides]

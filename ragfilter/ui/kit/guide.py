@@ -77,7 +77,9 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
         # The page itself says what is wrong.
         return
     following = next((n for n, step in enumerate(path) if not step.done), len(path))
-    here = at_step(path, following, page)
+    # Labels are given in a window of their own.
+    mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
+    here = following if following in mine else next(iter(mine), None)
     pressed = None
     with place:
         for n, step in enumerate(path):
@@ -97,13 +99,6 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
     if pressed is not None:
         state.session().labelling = pressed.name.startswith("Label")
         st.switch_page(f"pages/{pressed.page}.py")
-
-
-def at_step(path: list[PathStep], following: int, page: str) -> int | None:
-    """The step that is done on this page, if there is one: the `following` one, if it is. Labels
-    are given in a window of their own."""
-    mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
-    return following if following in mine else next(iter(mine), None)
 
 
 def _steps(visit: Visit) -> list[PathStep]:

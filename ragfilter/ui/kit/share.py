@@ -97,7 +97,7 @@ def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
             asked.collection, resources.bench.version_seen(asked.collection, view.user),
             embedder.name, view.result.pool.space, view.user, datetime.now(UTC),
         ),
-        "prices": resources.prices,
+        "prices": resources.bench.prices,
         "answers": [
             shown_answer(name, answer, names[name].context)
             for name, answer in known.items()

@@ -38,7 +38,7 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 def draw(view: View, story: Story) -> None:
     """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
-    prices = view.resources.prices
+    prices = view.resources.bench.prices
     price = (prices.prompt, prices.currency) if prices else ()
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     fitted = _fitted(view)

@@ -21,7 +21,7 @@ from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import jobs, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 
 PAGE = 5
@@ -52,7 +52,7 @@ def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
         about="Saves them as one step, which Undo takes back.",
     )  # fmt: skip
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
-    jobs.unless(rule_effect.waits(work), draw_diffs)(diffs, f"{key}-changes")
+    draw_diffs(diffs, f"{key}-changes")
     rule_effect.wait(work)
 
 
@@ -77,12 +77,6 @@ def save(work: Desk, rules: Rules, action: str) -> None:
 def put_outcome(words: str, *, good: bool) -> None:
     """Store the outcome of an action, to be shown until the next one."""
     state.session().rules.outcome = (words, good)
-
-
-def draw_outcome() -> None:
-    """Draw the outcome, if there is one."""
-    if (outcome := state.session().rules.outcome) is not None:
-        html.verdict(outcome[0], good=outcome[1])
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:

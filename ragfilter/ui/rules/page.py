@@ -57,7 +57,8 @@ def draw(visit: Visit) -> None:
             fresh, rules.part = rules.part != part, part
             if fresh:
                 rules.outcome = None
-            bulk_change.draw_outcome()
+            if rules.outcome is not None:
+                html.verdict(rules.outcome[0], good=rules.outcome[1])
         problems.incomplete(visit.incomplete)
         with (st.empty() if fresh else st).container(key="rules-work"):
             PARTS[part](work)

@@ -19,7 +19,7 @@ from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.session import jobs, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.views import author
 
@@ -127,7 +127,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
     if states & {"done", "undone"}:
         _turn(work, first.id, "undo" if "done" in states else "redo")
     diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
-    jobs.unless(rule_effect.waits(work), bulk_change.draw_diffs)(diffs, "history-changes")
+    bulk_change.draw_diffs(diffs, "history-changes")
     rule_effect.wait(work)
 
 

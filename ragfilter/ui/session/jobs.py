@@ -18,7 +18,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
@@ -235,7 +235,6 @@ class Stoppable:
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 PROGRESS_TICK_S = 0.3
 
 
@@ -281,17 +280,3 @@ def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | No
         log.exception("%s failed", what)
         st.error(job.failure)
     return None
-
-
-def unless(waits: bool, draw: Callable[P, None]) -> Callable[P, None]:
-    """`draw` as a fragment, but not in a run that `waits` for something afterwards: using a
-    fragment does not end the waiting, so nothing would happen until then."""
-    if not waits:
-        return st.fragment(draw)
-
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
-        # As deep in the page as the fragment, so that the browser keeps what it has drawn.
-        with st.container():
-            draw(*args, **kwargs)
-
-    return drawn

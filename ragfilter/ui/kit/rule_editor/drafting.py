@@ -119,7 +119,7 @@ def draw_note(
 def _note(draft: Draft, resources: Resources) -> str:
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
     second = " The first answer had a fault; this is the second." if draft.repaired else ""
-    used = " · ".join((_tokens(draft.usage, resources.prices), numbers.ms(draft.ms)))
+    used = " · ".join((_tokens(draft.usage, resources.bench.prices), numbers.ms(draft.ms)))
     return (
         f'<p class="rf-verdict"><b>Drafted</b> by {html.text(model_label(draft.model))} with the '
         f"template <b>{html.text(draft.category)}</b>.{second} "
@@ -227,7 +227,7 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         return str(error)
     name = model_label(chat.name) if chat is not None else ""
     return (
-        f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.prices)}, read and "
+        f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.bench.prices)}, read and "
         f"written by {name}; up to three times as much if first answers have faults. A faulty "
         "answer is returned once, with the fault named."
     )
@@ -252,7 +252,7 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
         f"{figures.doubtful} with remarks; {figures.without} without a draft; "
-        f"{_tokens(figures.usage, work.resources.prices)}."
+        f"{_tokens(figures.usage, work.resources.bench.prices)}."
     )
     reasons: dict[str, list[str]] = {}
     for draft in drafted:
@@ -311,7 +311,7 @@ def _start(collection: str, ids: Sequence[str]) -> None:
                 break
             resources.bench.drafts.keep(collection, draft)
             done.append(draft)
-            job.tell(len(done), len(ids), _tokens(total(done, 0).usage, resources.prices))
+            job.tell(len(done), len(ids), _tokens(total(done, 0).usage, resources.bench.prices))
         return done
 
     resources.jobs.start(user, ("drafting", collection), work, again=True)

@@ -56,12 +56,6 @@ def gathered(work: Desk) -> LabelledQuestions | None:
     return replace(held[1], qrels={} if work.labels is None else work.labels.qrels)
 
 
-def waits(work: Desk) -> bool:
-    """Whether `wait` will wait, because the questions are being gathered."""
-    job = _job(work)
-    return job is not None and not job.done
-
-
 def wait(work: Desk) -> None:
     """Show the progress until the questions are gathered, then redraw the page with them. Using
     the page ends only the waiting."""

@@ -113,15 +113,10 @@ SYMBOLS = {
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
     """Precision against recall for every row, with the line of the oracle."""
     ink = Ink.of(dark)
-    data: list[dict[str, Any]] = [
-        theme.trace(
-            "lines",
-            frontier(curves),
-            name="oracle, by weight of recall",
-            hoverinfo="skip",
-            line={"color": ink.kept, "width": 1.4},
-        )
-    ]
+    data = [theme.trace(
+        "lines", frontier(curves), name="oracle, by weight of recall", hoverinfo="skip",
+        line={"color": ink.kept, "width": 1.4},
+    )]  # fmt: skip
     for group, symbol in SYMBOLS.items():
         own = [row for row in rows if row["group"] == group]
         if own:
