@@ -210,8 +210,7 @@ def collections() -> None:
 
 
 def _without_question(title: str, *, anew: bool = False) -> Visit:
-    """Begin a page whose address and sidebar have no question; with `anew`, list the collections
-    again."""
+    """Begin a page without a question; with `anew`, list the collections again."""
     from ragfilter.ui.kit import sidebar
     from ragfilter.ui.session import link
 

@@ -53,8 +53,7 @@ MAPPED = {
 
 @dataclass(frozen=True, slots=True)
 class UploadDraft:
-    """Uploads in a folder of their own. `refused` are the errors of files that were not
-    accepted."""
+    """Uploads in a folder of their own. `refused` are the errors of the others."""
 
     key: str
     folder: Path
@@ -181,8 +180,7 @@ def _reading(draft: UploadDraft) -> ReadOptions:
 
 
 def _columns(names: Mapping[str, int]) -> dict[str, str]:
-    """Draw which CSV column holds which field. Returns an empty mapping if the header already names
-    them."""
+    """Draw which CSV column holds which field. Returns nothing if the header says so."""
     if not names:
         return {}
     html.aside("Columns of the CSV files. Others are kept as metadata.")
@@ -206,8 +204,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
 
 
 def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column named after the field; otherwise, for the text, the column with the most
-    characters."""
+    """The column named after the field; otherwise, for the text, the longest column."""
     lower = {name.lower(): name for name in reversed(options)}
     wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
     other = max(options, key=lambda name: lengths[name]) if field == "text" else NEW

@@ -1,5 +1,4 @@
-"""The Collections page: add data on the left, indexing jobs and existing collections on the
-right."""
+"""The Collections page: adding data, indexing jobs and existing collections."""
 
 from __future__ import annotations
 

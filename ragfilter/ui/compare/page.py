@@ -79,8 +79,7 @@ def draw(here: Visit) -> None:
 def _bar(
     here: Visit, runs: Mapping[int, Run], name: str
 ) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
-    """Draw the choice of the two sides, and over what. Returns the sides, and the place for the
-    link."""
+    """Draw the choice of sides and questions. Returns the sides, and where the link goes."""
     a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
     # Messages about values of a link that could not be used.
     problems.notices(state.notices())
@@ -242,8 +241,7 @@ COLUMNS = {
 def _draw_set(
     visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]
 ) -> None:
-    """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
-    InputError."""
+    """Draw the comparison over a query set. Raises StoreError, InputError."""
     asked, resources = measuring.read(visit, name), visit.resources
     rows = [
         RunRow(side.run) if side.run is not None

@@ -368,8 +368,7 @@ def _distances(curves: Sequence[Curve]) -> None:
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
-    """Draw the button that opens the run as a baseline file, and the command that compares with it
-    in CI."""
+    """Draw the run as a baseline file, and the command that compares with it in CI."""
     with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
         if not measured.run.complete:
             html.empty("A baseline needs all questions of the run.", "Measure continues it.")

@@ -105,8 +105,7 @@ def lines(text: str) -> list[str]:
 
 
 def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
-    """Questions by id. Unchanged ones keep their id and wording; new ones get an id made from their
-    words."""
+    """Questions by id. Unchanged ones keep theirs; new ones get one from their words."""
     known: dict[str, dict[str, str]] = {}
     for i, text in before.items():
         known.setdefault(one_line(text), {})[i] = text.strip()
@@ -263,8 +262,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 
 def _lost(asked: ChosenSet) -> None:
-    """Draw the labels whose chunk is not known since the chunks were cut anew. A click says which
-    it is."""
+    """Draw the labels that lost their chunk. A click says which chunk it is now."""
     standing, places = (
         asked.book.standing(asked.collection),
         asked.book.quotations(asked.collection),

@@ -267,8 +267,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
 
 
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
-    """Draw whether the current question would keep the chunk, and how the kept list would
-    change."""
+    """Draw whether the question would keep the chunk, and how the kept list would change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
     sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"

@@ -111,8 +111,7 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
 
 
 def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
-    """Draw the button that shows what is folded away or `beyond` the last rank; or the one that
-    folds it."""
+    """Draw the button that shows what is folded away or `beyond` the last rank, or folds it."""
     folded, help_text = [row for row in every.rows if row not in shown.rows], None
     label = f"show all {len(every.rows)}" if folded or beyond else ""
     if folded:
@@ -155,8 +154,7 @@ def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:
-    """The legend: every sign of the curve with its meaning and count, in the order of the
-    layers."""
+    """The legend: every sign with its meaning and count, in the order of the layers."""
     order: list[str] = [*theme.OUTCOMES, *theme.LAYERS]
     counts = Counter(
         (
@@ -207,8 +205,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
 
 
 def applied_limits(result: PoolResult) -> str:
-    """The limit that decided how many stay, the other limits that applied, then those not
-    reached."""
+    """The limit that decided, then the others that applied, then those not reached."""
     every, detail = limits(result), cutoff_detail(result)
     bound = [each.words for each in reversed(every) if each.bound]
     if detail is not None and detail.cut.limit is not None:

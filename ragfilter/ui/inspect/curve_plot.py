@@ -329,8 +329,7 @@ def _hover(points: Points, i: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _wrapped(reason: str) -> str:
-    """A reason split into lines, cached because hundreds of hits share few reasons in every
-    rerun."""
+    """A reason split into lines, cached because hundreds of hits share few reasons."""
     return "<br>".join(escape(line, quote=False) for line in textwrap.wrap(reason, 52))
 
 

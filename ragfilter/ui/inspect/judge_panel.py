@@ -201,8 +201,7 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
 
 
 def _verdicts(result: PoolResult) -> None:
-    """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
-    root."""
+    """Draw every chunk that was judged or brought in, the latter below their root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(state.session().operator)))
     chips = theme.verdicts(dark=theme.is_dark())
     verdicts = [verdict(row, result.judgement) for row in rows]
@@ -242,8 +241,7 @@ def _verdicts(result: PoolResult) -> None:
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
-    """Kept chunks in order, each followed by the chunks that its expansion brought in; then the
-    dropped ones."""
+    """Kept chunks, each followed by those that its expansion brought in; then dropped ones."""
     by_id = {row.id: row for row in rows}
     ordered: list[VerdictRow] = []
     for row in rows:

@@ -56,8 +56,7 @@ def draw(
 def draw_steps(
     ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str
 ) -> None:
-    """Draw the buttons, with shortcut keys, for the rows before and after the chosen one. `pick`
-    gets the id."""
+    """Draw buttons for the rows before and after the chosen one. `pick` gets the id."""
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)

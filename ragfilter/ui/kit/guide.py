@@ -67,8 +67,7 @@ def reserve() -> DeltaGenerator:
 
 
 def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
-    """Draw the line in `place`: every step that is open leads to its page, if that is not this
-    `page`."""
+    """Draw the line in `place`. Every open step leads to its page, if it is another `page`."""
     if not visit.ready:
         return
     try:

@@ -69,8 +69,7 @@ def incomplete(why: str) -> None:
 
 
 def failed(result: PoolResult) -> None:
-    """Say once, in full, why the reranker or judge failed. The rows say
-    "fallback"."""
+    """Say once, in full, why the reranker or judge failed; rows say "fallback"."""
     quality = result.settings.quality
     failed = {f.model: f for f in result.pool.failures}.get(reranker_key(quality))
     if failed is None and any(need.kind == "rerank" for need in result.needs):
@@ -184,8 +183,7 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
 
 
 def nothing_kept(result: PoolResult) -> None:
-    """Every hit was dropped: show the layer that dropped the last one, with a button that relaxes
-    it."""
+    """Show the layer that dropped the last hit, with a button that relaxes it."""
     if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
         reason = html.text(result.message)

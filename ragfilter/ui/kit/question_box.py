@@ -1,5 +1,4 @@
-"""The question box with example questions (a demo's own, or labelled ones), and the button for
-Present mode."""
+"""The question box with example questions, and the button for Present mode."""
 
 from __future__ import annotations
 

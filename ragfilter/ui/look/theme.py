@@ -39,8 +39,7 @@ ICON = (
     'stroke-width="1.8" stroke-linecap="round"/>'
     '<circle cx="4.9" cy="15.5" r="1.8" fill="#fff"/></svg>'
 )
-"""The product's logo: a curve with its cliff. Also the page's icon, embedded so that it needs no
-network."""
+"""The product's logo: a curve with its cliff. Embedded, so that it needs no network."""
 
 TEXT = ("#1b2527", "#e3e9e7")
 MUTED = ("#5b696b", "#93a2a2")

@@ -1,5 +1,4 @@
-"""Every change of the collection's rules, single and bulk, with its diff. Each can be undone and
-redone."""
+"""Every change of rules, single and bulk, with its diff. Each can be undone and redone."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ def draw(work: Desk) -> None:
 
 
 def _among(work: Desk) -> Container[str] | None:
-    """The chunks whose edits are listed. Edits of deleted chunks are listed only if the viewer sees
-    everything."""
+    """The chunks whose edits are listed; deleted ones only if the viewer sees everything."""
     return None if work.user.unrestricted else work.chunks
 
 

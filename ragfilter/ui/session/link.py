@@ -40,8 +40,7 @@ OPEN = "open"
 PARTS = {
     "tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling",
 }  # fmt: skip
-"""What is open of Inspect, ``open=tuning,evidence``, and of Evaluate, with the session's
-fields."""
+"""What is open of Inspect and Evaluate, ``open=tuning,evidence``, with the session's fields."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it

@@ -86,8 +86,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelRequest:
-    """One press of a button that completes the pool; with `again`, earlier failures are forgotten
-    first."""
+    """One press of a button that completes the pool; `again` forgets earlier failures."""
 
     kind: PendingKind
     again: bool
@@ -289,8 +288,7 @@ def _load(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
 
 
 def user() -> User:
-    """The user as whom the page is viewed: one who sees everything if clearance was switched off by
-    hand."""
+    """The user as whom the page is viewed; unrestricted if clearance was switched off."""
     return UNRESTRICTED if _is_off() else session().user
 
 
@@ -322,8 +320,7 @@ def keep(value: Any, name: str) -> None:
 
 
 def change(values: Mapping[str, Any]) -> None:
-    """Change settings by dotted path. If the result is invalid, nothing changes and the page says
-    why."""
+    """Change settings by dotted path; if that is invalid, the page says why instead."""
     now = session()
     try:
         changed = settings_of(now.profile, {**ON, **now.changes, **values})
@@ -496,8 +493,7 @@ def notice(message: str) -> None:
 
 
 def notices() -> list[str]:
-    """Return and clear the messages. The first says if this page shows more than its user may
-    see."""
+    """Return and clear the messages; the first warns if the page shows too much."""
     now = session()
     messages, now.notices = now.notices, []
     if _is_off():

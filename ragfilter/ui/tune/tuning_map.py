@@ -294,8 +294,7 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
 
 
 def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> None:
-    """Draw the figures of the current settings and of the map's best place, with a button to go
-    there."""
+    """Draw the figures of the current settings and the map's best, with a button for it."""
     surface = replayed.surface
     marked = (("Current", here), ("Highest on these questions", best))
     places = [(word, place) for word, place in marked if place in surface.places]

@@ -122,8 +122,7 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
 
 
 def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
-    """Draw the form, with a row of chips for each group; if the text cannot be read, say how to
-    repair it."""
+    """Draw the form, a row of chips for each group, or how to repair an unreadable text."""
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:

@@ -71,8 +71,7 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 def act(
     act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
 ) -> None:
-    """Save, undo or redo, unless `guard` objects; then answer the open question with the changed
-    rules."""
+    """Save, undo or redo, unless `guard` objects; then answer the open question again."""
     _forget()
     # While only the form is shown, there is no text area. One that was replaced before the browser
     # has drawn that may have reported the draft.
@@ -250,8 +249,7 @@ def _restore() -> None:
 
 
 def read(kept: Any) -> dict[tuple[str, str], RuleDraft]:
-    """The drafts that a browser has stored. It can send anything, so whatever is not a draft is
-    ignored."""
+    """The drafts that a browser has stored. It can send anything; the rest is ignored."""
     try:
         rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MAX_CHARS else []
     except (ValueError, RecursionError):
