@@ -118,7 +118,7 @@ def download(
     """Draw a button that downloads `data`, made on the click, as the file `name`. The click starts
     no run, which could remove the file before the browser has it. `given` goes to Streamlit."""
     given = {"on_click": "ignore", "icon": f":material/{icon}:"} | given
-    st.download_button(label, data, name, guess_type(name)[0], key, about, **given)
+    st.download_button(label, data, name, guess_type(name)[0], key=key, help=about, **given)
 
 
 def heading(words: str) -> None:
