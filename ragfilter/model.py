@@ -12,8 +12,8 @@ from math import nan
 from typing import Any, Literal, NamedTuple
 
 from ragfilter.errors import InputError
-from ragfilter.settings.learned import Space as Space
 from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Space as Space
 from ragfilter.text.normalise import whole
 
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]

@@ -204,9 +204,9 @@ class Book:
             cause = _USER.sub("this user", cause)
             remedy = f"Check that {where} is a writable file and that its disk is not full."
             if url.get_backend_name() == "postgresql":
-                told = (r for said, r in CAUSES.items() if re.search(said, cause))
+                remedies = (r for pattern, r in CAUSES.items() if re.search(pattern, cause))
                 running = f"Check that the server of {where} runs and lets this user in."
-                remedy = next(told, running)
+                remedy = next(remedies, running)
                 if remedy == running and UNREACHED.search(cause):
                     raise StoreUnavailable(
                         f"{self.called} cannot be reached ({cause}).", remedy=remedy

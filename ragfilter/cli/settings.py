@@ -82,7 +82,9 @@ def _deployment() -> str:
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         secret = isinstance(info.default, SecretStr)
         default = info.default.get_secret_value() if secret else info.default
-        rows.append((f"`{variable_name}`", _value(default), info.description or ""))
+        rows.append(
+            (f"`{variable_name}`", _value(default), " ".join((info.description or "").split()))
+        )
     text = "Where things are. These are never part of the filter's settings or of a link."
     return f"## Deployment\n\n{text}\n\n{_table(('Variable', 'Default', 'What it is'), rows)}"
 

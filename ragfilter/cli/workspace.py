@@ -109,7 +109,7 @@ def open_(
         opening = Opening(folder, model, writable, columns_of(column or ()), metric)
         checks = bench.stores.open(name, opening, bench.load_embedder)
         model = bench.recorded_embedder(name).name
-    lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in checks]
+    lines = [f"{'works' if each.good else 'needs more'}: {each.words}" for each in checks]
     output.emit(output.text_of(f"{name} is open, queried with {model}", *lines))
 
 

@@ -220,9 +220,8 @@ def renew_rules(
 
 def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int:
     """The number of clean hits among those that enter the first layer."""
-    rules = scan_rules(pool)
-    hits = retrieved(pool, settings, user)
-    return sum(is_clean(hit.chunk, settings, rules, user) for hit in hits)
+    scan, hits = scan_rules(pool), retrieved(pool, settings, user)
+    return sum(is_clean(hit.chunk, settings, scan, user) for hit in hits)
 
 
 def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:

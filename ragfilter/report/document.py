@@ -20,7 +20,7 @@ from ragfilter.answer.context import sent
 from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies.registry import strategy
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.report.rows import COLUMNS, ChunkRow, kept_first, rows
 from ragfilter.report.rows import references as refs_of

@@ -118,10 +118,7 @@ def open_server(address: str, timeout_s: float) -> ClientAPI:
         client = within(
             timeout_s,
             lambda: chromadb.HttpClient(
-                host=url,
-                ssl=url.startswith("https://"),
-                headers=headers,
-                settings=settings,
+                host=url, ssl=url.startswith("https://"), headers=headers, settings=settings
             ),
         )
     # Otherwise it would wait forever.

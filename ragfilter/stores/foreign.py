@@ -77,7 +77,7 @@ class ForeignCheck:
     """One thing that works (`good`), or what it needs to work."""
 
     good: bool
-    said: str
+    words: str
 
 
 def openings(files: TextFiles) -> dict[str, Opening]:
@@ -90,15 +90,6 @@ def openings(files: TextFiles) -> dict[str, Opening]:
             f"{files.folder / FILE} cannot be read: {error}.",
             remedy="Move it away, then open the collections again.",
         ) from None
-
-
-def keep(files: TextFiles, name: str, opening: Opening | None) -> None:
-    """Store how a collection is opened; None removes it. Raises StoreError, InputError."""
-    every = openings(files)
-    every.pop(name, None)
-    if opening is not None:
-        every[name] = opening
-    files.write(FILE, json.dumps({name: asdict(each) for name, each in every.items()}))
 
 
 def resolved(folder: str) -> str:
@@ -315,23 +306,24 @@ class Stores:
         # Imported here, since hardly anyone loses a collection.
         from ragfilter.stores import copies
 
-        copy = None
         # Looked for among the copies, because a name from a link may be any path.
         if name in self._workspace.copied():
             with suppress(StoreError):
                 copy = copies.read_summary(self._workspace.copy_path(name))
-        return copy.embedder if copy else ""
+                return copy.embedder if copy else ""
+        return ""
 
     def _openings(self) -> dict[str, Opening]:
         """How each is opened; what a database says is asked for once a second."""
-        at, found = self._known
-        if not self._workspace.address or monotonic() - at > KNOWN_S:
-            found = openings(self._workspace.files)
-            self._known = monotonic(), found
-        return found
+        if not self._workspace.address or monotonic() - self._known[0] > KNOWN_S:
+            self._known = monotonic(), openings(self._workspace.files)
+        return self._known[1]
 
     def _keep(self, name: str, opening: Opening | None) -> None:
-        keep(self._workspace.files, name, opening)
+        """Store how a collection is opened; None removes it."""
+        every = openings(self._workspace.files) | ({} if opening is None else {name: opening})
+        kept = {each: asdict(how) for each, how in every.items() if opening or each != name}
+        self._workspace.files.write(FILE, json.dumps(kept))
         self._known = -inf, {}
 
     def _asked(self, name: str) -> tuple[Mapping[str, str], str]:
@@ -339,8 +331,8 @@ class Stores:
         return opening.columns, opening.metric
 
     def _in(self, folder: str) -> ChromaStore | TableStore:
+        path = resolved(folder)
         with self._opening:
-            path = resolved(folder)
             if path not in self._folders:
                 self._folders[path] = open_store(path, self._workspace.address)
             return self._folders[path]

@@ -144,8 +144,7 @@ class LabelBook(database.Book):
     def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
         """Quote these chunks in their labels that quote nothing yet."""
         bare = sa.select(_labels.c.id, _labels.c.chunk_id).where(
-            _labels.c.collection == collection,
-            _labels.c.id.not_in(sa.select(_quotations.c.label)),
+            _labels.c.collection == collection, _labels.c.id.not_in(sa.select(_quotations.c.label))
         )
         rows = [(i, quotation_of(chunks[name])) for i, name in self._read(bare) if name in chunks]
         with self._writing() as connection:
@@ -321,8 +320,8 @@ def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
     """The quotation of what somebody selected in a chunk, whatever its spaces; None if it is not
     there."""
     words = whole(selected).split()
-    found = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
-    return replace(quotation_of(chunk), quote=found.group()) if found else None
+    match = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
+    return replace(quotation_of(chunk), quote=match.group()) if match else None
 
 
 def visible_labels(

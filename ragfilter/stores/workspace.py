@@ -66,11 +66,10 @@ class Workspace:
     def __init__(
         self,
         path: Path,
-        *,
         server: Server | QdrantPlace | None,
         database_url: str,
         catalogue_limit: float,
-        address: str = "",
+        address: str,
     ) -> None:
         self.path = path
         self.server = server
@@ -105,13 +104,7 @@ class Workspace:
         with _opening:
             workspace = _open.get(folder)
             if workspace is None:
-                workspace = cls(
-                    folder,
-                    server=server,
-                    database_url=database_url,
-                    catalogue_limit=catalogue_limit,
-                    address=address,
-                )
+                workspace = cls(folder, server, database_url, catalogue_limit, address)
                 if not workspace.shared:
                     workspace._own(kind)
                 _open[folder] = workspace
@@ -237,11 +230,8 @@ class Workspace:
                 "PostgreSQL, which many processes share.",
                 action="folder",
             )
-        note = {
-            "pid": os.getpid(),
-            "kind": kind,
-            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
-        }
+        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        note = {"pid": os.getpid(), "kind": kind, "since": since}
         # Only informational for the next process; the lock works without it.
         with contextlib.suppress(OSError):
             _note(self.path).write_text(json.dumps(note), encoding="utf-8")
@@ -338,19 +328,19 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
 
     def read(self, name: str) -> str | None:
         self._open()
-        found = self._read(sa.select(_files.c.text).where(_files.c.name == name))
-        return found[0][0] if found else None
+        rows = self._read(sa.select(_files).filter_by(name=name))
+        return rows[0].text if rows else None
 
     def write(self, name: str, text: str) -> None:
         self._open()
         with self._writing() as connection:
-            connection.execute(_files.delete().where(_files.c.name == name))
+            connection.execute(_files.delete().filter_by(name=name))
             connection.execute(_files.insert().values(name=name, text=text))
 
     def delete(self, name: str) -> None:
         self._open()
         with self._writing() as connection:
-            connection.execute(_files.delete().where(_files.c.name == name))
+            connection.execute(_files.delete().filter_by(name=name))
 
     def close(self) -> None:
         database.OptionalBook.close(self)

@@ -71,7 +71,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path, snapshot: SnapshotAssertion) -> None:
     found = bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.load_embedder)
     assert [each.good for each in found] == [True, True, True, True, True]
-    assert found[0].said == snapshot
+    assert found[0].words == snapshot
     result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
     assert result.kept[0].id == "a"
     assert result.kept[0].chunk.title == "Trolls"
@@ -203,7 +203,7 @@ def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: 
 
 def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: Path) -> None:
     found = bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.load_embedder)
-    needs = [each.said for each in found if not each.good]
+    needs = [each.words for each in found if not each.good]
     assert needs[0].startswith("the vectors are not of unit length")
     assert needs[1].startswith("some chunks have no document")
 

@@ -251,7 +251,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
     checked: tuple[str, tuple[ForeignCheck, ...]] | None = st.session_state.get(CHECKED)
     for title, good in (("Works", True), ("Needs more", False)):
         checks = checked[1] if checked is not None and checked[0] == name else ()
-        if listed := [f"- {literal(check.said)}" for check in checks if check.good == good]:
+        if listed := [f"- {literal(check.words)}" for check in checks if check.good == good]:
             st.markdown(f"**{title}**\n\n" + "\n".join(listed))
     if opening.folder:
         html.button(

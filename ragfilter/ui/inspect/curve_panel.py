@@ -20,7 +20,7 @@ import streamlit as st
 from ragfilter.engine.whatif import SettingChange
 from ragfilter.layers.cutoff import acting, by_name, cutoff_detail
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies.registry import strategy
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.rows import ChunkRow
 from ragfilter.report.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits

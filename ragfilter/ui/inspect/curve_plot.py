@@ -23,7 +23,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ragfilter.layers.base import Mark
-from ragfilter.layers.strategies.registry import strategy
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.rows import ChunkRow
 from ragfilter.report.thresholds import CutLine, compared

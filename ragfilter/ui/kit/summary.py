@@ -18,7 +18,7 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies import registry as strategies
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Hit, LayerName, Outcome, PoolResult
 from ragfilter.report import Summary, first, judge_stats, waits_for_judge
 from ragfilter.report.summary import DropGroup, Story, sentences
@@ -111,11 +111,11 @@ def why(result: PoolResult) -> tuple[str, str]:
     if detail is None:
         trace, k = result.trace("top_k"), top_k.limit(result.settings)
         return "No cutoff", "all that came in" if trace.n_in <= k else f"first {k}"
-    cut, strategy = detail.cut, strategies.strategy(detail.cut.strategy)
-    cliff = strategy.cliff(result.settings.cutoff)
+    cut, spec = detail.cut, strategy(detail.cut.strategy)
+    cliff = spec.cliff(result.settings.cutoff)
     if cut.limit is None or cut.raise_reason:
         return cliff, cut.reason
-    fell_back = "distance_offset" in strategy.reads
+    fell_back = "distance_offset" in spec.reads
     limit = f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
     return "No cliff" if fell_back else cliff, limit
 

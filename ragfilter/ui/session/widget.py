@@ -16,8 +16,7 @@ import streamlit as st
 
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.learned import MIN_LABELLED
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import MIN_LABELLED, Settings
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
