@@ -436,7 +436,7 @@ def _settle_edits(bench: Workbench) -> None:
         try:
             settled = recover(bench.stores.of(name).collection(name), bench.journal, min_age_s=age)
         except StoreError as error:
-            log.warning("unfinished edits in %s stay so: %s", name, error)
+            log.warning("unfinished edits in %s stay unfinished: %s", name, error)
             continue
         for edit in settled:
             if edit.batch is None:

@@ -128,7 +128,7 @@ class Book:
             if other := sorted(columns ^ set(table.columns.keys())):
                 raise StoreError(
                     f"{self.called} failed (the table {table.name} in {self._where} has another "
-                    f"schema, in {', '.join(other)}).",
+                    f"schema: {', '.join(other)}).",
                     remedy=OTHER_SCHEMA,
                 )
 

@@ -209,7 +209,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
         right = [len(each) for each in values] == [len(one.pieces) for one in passages]
         if not right or not all(0 <= value <= 1 for each in values for value in each):
             raise ModelError(
-                f"{pruner.name} gave no value from 0 to 1 for each sentence.",
+                f"{pruner.name} did not give every sentence a value from 0 to 1.",
                 remedy="Choose another pruner.",
             )
     except Exception as error:
@@ -240,7 +240,7 @@ def _scores(
     scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]
     if len(scores) != len(texts) or not all(map(isfinite, scores)):
         raise ModelError(
-            f"{reranker.name} gave no finite score for each of {len(texts)} chunks.",
+            f"{reranker.name} did not give a finite score for each of {len(texts)} chunks.",
             remedy="Choose another reranker, or none.",
         )
     return scores

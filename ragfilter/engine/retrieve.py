@@ -397,7 +397,7 @@ def _only_sources(
     visible_sources = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
     if catalogue and not any(map(fits, visible_sources)):
         raise InputError(
-            f"No file of the collection {name!r} matches {pattern!r}.",
+            f"No file in the collection {name!r} matches {pattern!r}.",
             remedy=_files_there(visible_sources),
         )
     sources = dict.fromkeys(chunk.source for chunk in catalogue.audiences)

@@ -428,9 +428,9 @@ def read_log(path: Path) -> pd.DataFrame:
             continue
     if not questions:
         raise InputError(
-            f"{path} holds no question.",
-            remedy="Write the log with --log json, or the records of the logger ragfilter with "
-            "their fields as JSON lines.",
+            f"{path} has no questions.",
+            remedy="Write the log with --log json, or write the records of the logger ragfilter, "
+            "with their fields, as JSON lines.",
         )
     return pd.DataFrame(questions, columns=["nearness", "kept", "fell_back"])
 

@@ -99,7 +99,7 @@ class Filter:
                 )
             if model is not None and not self.settings.get(f"{layer}.enabled"):
                 log.warning(
-                    "A %s was passed, but it is never asked: the layer %s is off. Choose settings "
+                    "A %s was passed, but it is never used: the layer %s is off. Choose settings "
                     "with %s.enabled", what, layer, layer,
                 )  # fmt: skip
         self.settings = _with_reranker(self.settings, self.reranker)
@@ -391,7 +391,7 @@ def check_similarities(settings: Settings, space: Space, distances: Sequence[flo
     if outside:
         raise SettingsError(
             f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
-            f"distance of {outside[0]:g} is not one of unit vectors, so it has no similarity.",
+            f"distance of {outside[0]:g} cannot be between unit vectors, so it has no similarity.",
             remedy=f"If these are negative inner products: {NEGATED}"
             if is_negated(distances)
             else "Normalise the vectors, or set quality.enabled to false.",
@@ -452,7 +452,7 @@ def _named_reranker(name: str, quality: Quality) -> Reranker:
 def _named_pruner(name: str) -> Pruner:
     if name != "sentences":
         raise InputError(
-            f"There is no pruner {name!r}.", remedy="Pass 'sentences', or an object that is one."
+            f"There is no pruner {name!r}.", remedy="Pass 'sentences', or a pruner of your own."
         )
     check_installed("onnxruntime", extra="models")
     from ragfilter.models.embedders import BundledEmbedder

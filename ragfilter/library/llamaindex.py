@@ -41,8 +41,8 @@ class FilterPostprocessor(BaseNodePostprocessor):
         super().model_post_init(context)
         if self.exponential and self.metric not in DISTANCES:
             raise InputError(
-                "exp(−distance) is turned back into distances, and their metric is not named.",
-                remedy="Name the collection's own: metric='l2', 'cosine' or 'ip'.",
+                "exp(−distance) can be turned back into distances only if their metric is named.",
+                remedy="Name the collection's: metric='l2', 'cosine' or 'ip'.",
             )
         if self.exponential is None and self.metric in (*DISTANCES, "similarity"):
             logger.warning("%s", UNSAID)

@@ -142,8 +142,8 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
     if parts is None or parts.username or parts.password or parts.query or parts.fragment:
         # It would be shown in messages and logs.
         raise SettingsError(
-            "The base URL of the endpoint is not an http or https address without credentials, "
-            "query and fragment.",
+            "The endpoint's base URL must be an http or https address without credentials, query "
+            "or fragment.",
             remedy="Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 "
             "into OPENAI_BASE_URL.",
         )

@@ -208,7 +208,7 @@ class RerankEndpoint:
         parts = web_address(self.url.strip())
         if parts is None or parts.username or parts.password or parts.query or parts.fragment:
             raise SettingsError(
-                "The address of the reranker is none, or holds credentials or a query.",
+                "The reranker needs an http or https address without credentials or query.",
                 remedy="Set RAGFILTER_RERANK_URL to an address like http://127.0.0.1:8080/v1, and "
                 "RAGFILTER_RERANK_KEY to the key.",
             )
@@ -289,7 +289,7 @@ class HttpReranker:
             scores = []
         if not scores or not all(map(math.isfinite, scores)):
             raise ModelError(
-                f"The reranker gave no score for each of {len(batch)} texts.", remedy=URL_REMEDY
+                f"The reranker did not score all {len(batch)} texts.", remedy=URL_REMEDY
             )
         return scores
 
@@ -319,10 +319,10 @@ class HttpReranker:
                 kind="unreachable", remedy="Check that it runs, and RAGFILTER_RERANK_URL.",
             ) from None  # fmt: skip
         except ValueError:
-            raise ModelError("The reranker's answer is no JSON.", remedy=URL_REMEDY) from None
+            raise ModelError("The reranker's answer is not JSON.", remedy=URL_REMEDY) from None
 
 
-_KEY = "refused the key", "Check RAGFILTER_RERANK_KEY, and that it may use this model."
+_KEY = "refused the key", "Check RAGFILTER_RERANK_KEY, and that it can use this model."
 _REFUSALS = {
     300: ("redirects; the texts were not sent there",
           "If you trust that address, put it into RAGFILTER_RERANK_URL."),

@@ -217,7 +217,7 @@ def _write(
         ) from error
     if finished[0].state == "rolled_back":
         raise ConflictError(
-            "This process was suspended while it wrote, so another one took the change back. Some "
+            "This process was suspended while writing, so another one took the change back. Some "
             "of its rules may be stored.",
             remedy="Look at the rules as they are now and repeat your change.",
         )
@@ -266,14 +266,14 @@ def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
 
 def _changed_by_another(chunk_id: str) -> ConflictError:
     return ConflictError(
-        f"The rule of {chunk_id} was changed by somebody else meanwhile.",
+        f"Somebody else has changed the rule of {chunk_id}.",
         remedy="Nothing was written. Look at the rule as it is now and repeat your change.",
     )
 
 
 def _changed_since(ids: Sequence[str]) -> ConflictError:
     return ConflictError(
-        f"The rules of {_named(ids)} were changed since. Nothing was written.",
+        f"The rules of {_named(ids)} have changed since. Nothing was written.",
         remedy="Look at them as they are now, and undo the later change first.",
     )
 

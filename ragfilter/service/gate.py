@@ -65,7 +65,7 @@ class Caller:
             own.departments if departments is None else departments,
         )
         if user.level > own.level or not set(user.departments) <= set(own.departments):
-            raise Refused(403, "This token may not ask as that user.", remedy="Leave out the user.")
+            raise Refused(403, "This token cannot ask as that user.", remedy="Leave out the user.")
         return user
 
     def check(self, collection: str) -> None:
@@ -73,8 +73,8 @@ class Caller:
         if self.collections is not None and collection not in self.collections:
             raise Refused(
                 403,
-                "This token may not search that collection.",
-                remedy="Name one of its own collections.",
+                "This token cannot search that collection.",
+                remedy="Name one of its collections.",
             )
 
 
@@ -178,7 +178,7 @@ class TokenGate:
                 raise Refused(
                     400,
                     "This host name is not allowed.",
-                    remedy="Ask under 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
+                    remedy="Use 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
                 )
             return self.anyone
         if path in OPEN or path.startswith(ASSETS):

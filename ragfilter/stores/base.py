@@ -111,7 +111,7 @@ class ChunkedCollection(Collection):
             if chunk_id not in there:
                 raise StoreError(
                     f"Collection {self._name!r} has no chunk {chunk_id!r}.",
-                    remedy="It may have been removed meanwhile; run the query again.",
+                    remedy="It may have been removed; run the query again.",
                 )
 
 

@@ -197,8 +197,8 @@ def _checked(url: str) -> SplitResult:
         # The URL is not repeated, because the invalid part may be a password.
         raise InputError(
             "The URL of the Chroma server cannot be read.",
-            remedy="Write it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
-            "everything in the password but letters and digits percent-encoded.",
+            remedy="Write it like http://127.0.0.1:8000 or http://user:password@host:8000. In the "
+            "password, percent-encode everything but letters and digits.",
         )
     return parts
 

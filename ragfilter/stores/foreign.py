@@ -103,7 +103,7 @@ def resolved(folder: str) -> str:
             secret = shown(folder) == UNSHOWN or bool(urlsplit(folder).password)
         if secret or "password=" in folder:
             raise InputError(
-                f"{shown(folder)} comes with a user or a password, which would be kept in a file.",
+                f"{shown(folder)} contains a user or password, which would be stored in a file.",
                 remedy="Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with "
                 "RAGFILTER_CHROMA_URL.",
             )
@@ -128,9 +128,9 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
         # What looks like an address without its scheme may contain a password.
         named = UNSHOWN if "@" in folder else folder
         raise InputError(
-            f"{named} is no Chroma folder: there is no {DATABASE} in it.",
-            remedy="Name the folder that was given to chromadb.PersistentClient, the URL of a "
-            "server, as http://127.0.0.1:8000, or postgresql://user@host/database.",
+            f"{named} is not a Chroma folder: there is no {DATABASE} in it.",
+            remedy="Name the folder that chromadb.PersistentClient opened, a server's URL such as "
+            "http://127.0.0.1:8000, or postgresql://user@host/database.",
         )
     return ChromaStore.folder(Path(folder), shared=True)
 
@@ -164,7 +164,7 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
     """
     name, known = collection.name, collection.entries()
     if not known:
-        raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that holds chunks.")
+        raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that has chunks.")
     ids = list(known)[:SAMPLE]
     first, sample = collection.chunks(ids), collection.vectors(ids)
     there, own = sample.shape[1], embedder.embed(["a"]).shape[1]
@@ -271,7 +271,7 @@ class Stores:
         if collection.ours and not folder:
             raise InputError(
                 f"Collection {name!r} was made by ragfilter in this workspace.",
-                remedy="Ask it as it is.",
+                remedy="Use it directly.",
             )
         model = opening.embedder or hint(collection)
         if not model:
@@ -290,7 +290,7 @@ class Stores:
         if name not in (opened := self._openings()):
             raise InputError(
                 f"Collection {name!r} was not opened from elsewhere.",
-                remedy=f"Open from elsewhere: {', '.join(sorted(opened)) or 'none'}.",
+                remedy=f"Opened from elsewhere: {', '.join(sorted(opened)) or 'none'}.",
             )
         self._keep(name, None)
 

@@ -295,7 +295,7 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
     lock = lock_file(workspace.copies_dir / f".{name}.lock")
     if not taken(lock):
         raise WorkspaceLocked(
-            f"Collection {name!r} is being indexed already.", remedy="Wait until that is done."
+            f"Collection {name!r} is already being indexed.", remedy="Wait until that is done."
         )
     try:
         yield

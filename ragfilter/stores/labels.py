@@ -237,8 +237,7 @@ class LabelBook(database.Book):
             was = {row.query_id: row.text for row in replaced}
             if before is not None and was and was != before:
                 raise ConflictError(
-                    f"The query set {name!r} was changed by somebody else meanwhile, so nothing is "
-                    "saved.",
+                    f"Somebody else has changed the query set {name!r}. Nothing was saved.",
                     remedy="Save yours under another name, or reload the page to see theirs.",
                 )
             connection.execute(_sets.insert(), rows)

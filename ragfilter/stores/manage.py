@@ -202,11 +202,11 @@ def copy_workspace(
     something else under the same name, and StoreError if what arrived is not what was sent.
     """
     if source.database_url == target.database_url:
-        raise InputError("Both are the same workspace.", remedy="Name two.")
+        raise InputError("Both are the same workspace.", remedy="Name two different ones.")
     if source.server is not None and source.server == target.server:
         raise InputError(
             "Both would keep their vectors in the same place.",
-            remedy="Copy to or from a database: the server's URL holds for folders only.",
+            remedy="Copy to or from a database: the server's URL applies only to folders.",
         )
     for workspace in (source, target):
         for book in BOOKS:
@@ -318,6 +318,6 @@ def _read(table: sa.Table, workspace: Workspace) -> dict[tuple[Any, ...], tuple[
 
 def _differs(what: str) -> StoreError:
     return StoreError(
-        f"What arrived of {what} is not what was sent.",
-        remedy="Was it changed meanwhile? Stop what uses either workspace, and copy again.",
+        f"The copy of {what} differs from the original.",
+        remedy="It may have changed. Stop whatever uses either workspace, and copy again.",
     )

@@ -227,7 +227,7 @@ class Workspace:
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
                 remedy="Stop that process, use another folder, or copy the workspace into "
-                "PostgreSQL, which many processes share.",
+                "PostgreSQL, which many processes can share.",
                 action="folder",
             )
         since = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -261,7 +261,7 @@ def taken(lock: BaseFileLock) -> bool:
     except OSError as error:
         raise InputError(
             f"The lock {lock.lock_file} cannot be opened: {error.strerror}.",
-            remedy="Make it a file that this user may write, or use another folder.",
+            remedy="Make it a file that this user can write, or use another folder.",
             action="folder",
         ) from None
     return True
@@ -281,7 +281,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"The workspace folder {folder} cannot be used: {reason}.",
-            remedy="Use a folder that can be written.",
+            remedy="Use a writable folder.",
             action="folder",
         ) from error
     return folder

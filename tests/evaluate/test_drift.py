@@ -62,7 +62,7 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
     assert read["nearness"].fillna(-1).tolist() == [0.4, -1]
     assert (read["kept"].tolist(), read["fell_back"].tolist()) == ([3, 0], [False, True])
     log.write_text("{}", "utf-8")
-    with pytest.raises(InputError, match="holds no question"):
+    with pytest.raises(InputError, match="has no questions"):
         read_log(log)
 
 

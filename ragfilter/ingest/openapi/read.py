@@ -54,7 +54,7 @@ def load_openapi(
                 if not re.match(r"3(\.|$)", str(version)):
                     raise InputError(
                         f"{name}: OpenAPI version {str(version)[:40]!r} cannot be read.",
-                        remedy="Convert it to OpenAPI 3, version 2 with swagger2openapi.",
+                        remedy="Convert it to OpenAPI 3; for version 2, use swagger2openapi.",
                     )
                 trees[name] = tree
         except InputError as error:

@@ -254,8 +254,7 @@ def calibration_for(settings: Settings, pool: Pool) -> Calibration:
     if calibration is None:
         raise SettingsError(
             "cutoff.strategy is calibrated, but nothing has been learned yet.",
-            remedy="Learn it from labels of this collection by tuning, or choose another "
-            "cutoff.strategy.",
+            remedy="Tune on labels of this collection, or choose another cutoff.strategy.",
             action="tune",
         )
     other = differences(calibration, pool, settings.quality)

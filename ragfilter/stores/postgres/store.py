@@ -226,7 +226,7 @@ class PgStore(PgConnection):
             lock = "SELECT pg_try_advisory_lock(%(key)s)"
             if not connection.exec_driver_sql(lock, key).scalar_one():
                 raise WorkspaceLocked(
-                    f"Collection {name!r} is being indexed already.",
+                    f"Collection {name!r} is already being indexed.",
                     remedy="Wait until that is done.",
                 )
             try:
