@@ -12,8 +12,8 @@ from math import nan
 from typing import Any, Literal, NamedTuple
 
 from ragfilter.errors import InputError
-from ragfilter.settings.learned import Space as Space
 from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Space as Space
 from ragfilter.text.normalise import whole
 
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
@@ -295,11 +295,6 @@ class Pool:
     warnings: tuple[str, ...] = ()
     queries: int = 0
     gather_ms: float = field(default=0.0, compare=False)
-
-    @property
-    def chunks(self) -> tuple[Chunk, ...]:
-        """Those of hits and reachable ones, and what they refer to."""
-        return (*(hit.chunk for hit in (*self.hits, *self.reachable)), *self.references)
 
     @property
     def distances(self) -> list[float]:

@@ -58,8 +58,8 @@ class Catalogue(dict[str, Chunk]):
     """
 
     @cached_property
-    def rules(self) -> tuple[str, ...]:
-        """The distinct rule texts."""
+    def distinct_rules(self) -> tuple[str, ...]:
+        """The rule texts, each once."""
         return tuple(dict.fromkeys(chunk.rule for chunk in self.values() if chunk.rule))
 
     @cached_property

@@ -226,23 +226,17 @@ class Workbench:
         Raises CollectionMissing, and StoreError if another model made its vectors.
         """
         try:
-            # Its own model need not be checked.
-            named = self.deployment.embedding_model or self.stores.opening(name).embedder
-            embedder = self.recorded_embedder(name).name if named else ""
+            embedder = self.recorded_embedder(name).name
             return self.stores.of(name).collection(name, embedder=embedder)
         except CollectionMissing:
             names = [info.name for info in self.collections()]
             known = f"There are: {', '.join(names)}. " if names else ""
-            if name in self.workspace.copied():
-                raise CollectionMissing(
-                    f"There is no collection {name!r}, but there is a copy of it.",
-                    remedy=f"{known}Rebuild it from the copy.",
-                    action="rebuild",
-                ) from None
+            copied = name in self.workspace.copied()
+            but = ", but there is a copy of it" if copied else ""
             raise CollectionMissing(
-                f"There is no collection {name!r}.",
-                remedy=f"{known}Index one first.",
-                action="index",
+                f"There is no collection {name!r}{but}.",
+                remedy=known + ("Rebuild it from the copy." if copied else "Index one first."),
+                action="rebuild" if copied else "index",
             ) from None
 
     def version_seen(self, name: str, user: User) -> str:
@@ -285,13 +279,9 @@ class Workbench:
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
         collection = self.collection(name)
+        embedder = self.query_embedder(collection)
         return Backends(
-            collection,
-            self.query_embedder(collection),
-            self.reranker,
-            self.chat,
-            self.judgements,
-            self.pruner,
+            collection, embedder, self.reranker, self.chat, self.judgements, self.pruner
         )
 
     def before_closing(self, call: Callable[[], None]) -> None:
@@ -326,22 +316,20 @@ class Workbench:
 
     def _make_reranker(self, quality: Quality) -> Reranker:
         from ragfilter.models.embedders import BundledEmbedder
-        from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
+        from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction
 
         if quality.reranker == "cross_encoder":
             fetch = self.deployment.fetch_models
             return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
         if quality.reranker == "http":
-            from ragfilter.models.rerankers import HttpReranker
-
-            made = HttpReranker(
+            reranker = HttpReranker(
                 quality.reranker_model,
                 self.rerank_endpoint,
                 timeout_s=quality.reranker_timeout_ms / 1000,
                 batch=quality.reranker_batch,
             )
-            self._closing.callback(made.close)
-            return made
+            self._closing.callback(reranker.close)
+            return reranker
         # Its scores are fitted for the bundled model, whichever model the collection is made with.
         own = self.embedder
         return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
@@ -448,7 +436,7 @@ def _settle_edits(bench: Workbench) -> None:
         try:
             settled = recover(bench.stores.of(name).collection(name), bench.journal, min_age_s=age)
         except StoreError as error:
-            log.warning("unfinished edits in %s stay so: %s", name, error)
+            log.warning("unfinished edits in %s stay unfinished: %s", name, error)
             continue
         for edit in settled:
             if edit.batch is None:

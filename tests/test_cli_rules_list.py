@@ -39,7 +39,7 @@ def test_what_needs_attention_most_comes_first(run: Run, snapshot: Any) -> None:
         ("id=troll id=boat", ["boat", "troll"]),
         ("id=troll id=boat source=SEA.md", ["boat"]),
         ("state=none", ["cleric-8"]),
-        ("text=matrix,ac", ["cleric-7", "cleric-8", "cleric-6"]),
+        ("text=matrix,ac", ["cleric-7", "cleric-6", "cleric-8"]),
         ("state=valid text=troll text=sea.md", ["troll"]),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_file_that_can_no_longer_be_written_loses_nothing(
         (["--llm"], "No LLM endpoint is configured"),
         (["--families", "--llm"], "beside --families"),
         (["--families", "--where", "colour=red"], "fields are type, source"),
-        (["--families", "--where", "state=draft"], "invalid, warning, none, note"),
+        (["--families", "--where", "state=draft"], "invalid, warning, note, valid, none"),
         (["--llm", "--out", "/dev/null/drafts.jsonl"], "/dev/null/drafts.jsonl"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -148,8 +148,8 @@ class Odd:
 @pytest.mark.parametrize(
     ("score", "says"),
     [
-        (lambda n: [0.5] * (n - 1), "odd gave no finite score for each of 10 chunks"),
-        (lambda n: [math.nan] * n, "odd gave no finite score for each of 10 chunks"),
+        (lambda n: [0.5] * (n - 1), "odd did not give a finite score for each of 10 chunks"),
+        (lambda n: [math.nan] * n, "odd did not give a finite score for each of 10 chunks"),
         (lambda n: [1 / 0], "the reranker failed (ZeroDivisionError)"),
     ],
     ids=["too few", "nan", "crash"],

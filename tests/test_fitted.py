@@ -10,9 +10,8 @@ from ragfilter.evaluate.wording import in_sample
 from ragfilter.model import Chunk, Hit, Pool, Space
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
-from ragfilter.settings.learned import Calibration, TunedOn
 from ragfilter.settings.profiles import Fit
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Calibration, Settings, TunedOn
 
 DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
 OTHER = Fit("mine", "all-MiniLM-L6-v2", "l2")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import ragfilter as rf
 from ragfilter.layers.quality import reranker_key
-from ragfilter.library.scores import examine
+from ragfilter.library.documents import examine
 from ragfilter.model import Hit
 from ragfilter.settings.profiles import PROFILES
 

@@ -16,8 +16,7 @@ from ragfilter.layers.judge import DEPTHS
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, PoolResult, Verdict
 from ragfilter.settings.config import load
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.learned import Calibration, TunedOn
-from ragfilter.settings.schema import Settings, fields
+from ragfilter.settings.schema import Calibration, Settings, TunedOn, fields
 
 GAP = {
     "cutoff.strategy": "gap",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragfilter.answer.extractive import extract, passages
+from ragfilter.answer.extractive import extract, passages_of
 from ragfilter.basics.threads import Shelf
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.sentences import FILE, Sentences, prepare, prepare_when_idle
@@ -38,7 +38,7 @@ def index(bench: Workbench, **texts: str) -> None:
 def known(sentences: Sentences, *texts: str) -> list[int]:
     """How many sentences of each text are stored."""
     name = "all-MiniLM-L6-v2"
-    return [len(sentences.find(name, passages(Chunk("c", text)))) for text in texts]
+    return [len(sentences.find(name, passages_of("", text))) for text in texts]
 
 
 @pytest.mark.model

@@ -292,7 +292,7 @@ def test_agents_use_the_tools_as_the_user_of_their_token(live: str) -> None:
     assert said["chunks"][0]["id"] == "monster-troll"
     failed, said = asyncio.run(ask("for-ada", "search_chunks", query="a", collection="other"))
     assert failed
-    assert "may not search" in said
+    assert "cannot search" in said
     failed, said = asyncio.run(ask("for-ben", "get_chunks", ids=["x"], collection="other"))
     assert failed
     assert "no collection 'other'" in said

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import Replays, as_user, replay
 from ragfilter.layers.registry import SWITCHES
-from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.layers.strategies.base import strategies
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
@@ -38,7 +38,9 @@ VALUES = st.fixed_dictionaries(
         "retrieval.k": st.sampled_from([3, 15]),
         "retrieval.pool_size": st.sampled_from([50, 60]),
         # A learned strategy needs a calibration.
-        "cutoff.strategy": st.sampled_from([s.name for s in STRATEGIES if s.values_of is None]),
+        "cutoff.strategy": st.sampled_from(
+            [s.name for s in strategies().values() if s.values_of is None]
+        ),
         "cutoff.max_results": st.sampled_from([4, 20]),
         "quality.mode": st.sampled_from(["when_poor", "always"]),
         "quality.reranker": st.sampled_from(["none", "late_interaction"]),

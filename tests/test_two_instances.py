@@ -21,7 +21,7 @@ from ragfilter.indexing.sentences import Sentences
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.cache import TextCache
-from ragfilter.stores.foreign import Opening, keep, openings
+from ragfilter.stores.foreign import FILE, Opening, openings
 from ragfilter.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,7 +122,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
 ) -> None:
     files = bench.workspace.files
     config.save(files, "strict", "[cutoff]\nmax_results = 3\ngap_threshold = 9\n")
-    keep(files, "theirs", Opening("postgresql://host/db", "m"))
+    files.write(FILE, '{"theirs": {"folder": "postgresql://host/db", "embedder": "m"}}')
     cache = TextCache(tmp_path, address, 1.0)
     cache.put("asked", "answered")
     Sentences(bench.workspace).put("mine", "m", ["a"], np.ones((1, 4), np.float32))

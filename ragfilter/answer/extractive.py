@@ -96,12 +96,8 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
     facts = _facts(query)
     sides = {name: _facts(part) for name, part in comparison.parts(query).items()}
     compares = comparison.compares(query)
-    agreeing = np.array(
-        [
-            _agreement(unit, _about(chunk, facts, sides) if compares else facts)
-            for _, chunk, unit in candidates
-        ]
-    )
+    known = ((unit, _about(c, facts, sides) if compares else facts) for _, c, unit in candidates)
+    agreeing = np.array([_agreement(unit, own) for unit, own in known])
     scores = scores + ROW_BONUS * agreeing
 
     needed = (agreeing == 1) & compares
@@ -114,16 +110,16 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
         most = MAX_ROWS if needed[i] else MAX_QUOTES
         if len(picked) < most and np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < alike):
             picked.append(i)
-    return tuple(_quote(*candidates[i], score=float(scores[i])) for i in picked)
-
-
-def passages(chunk: Chunk) -> list[str]:
-    """The texts whose vectors `extract` needs of a chunk."""
-    return passages_of(chunk.title, chunk.text)
+    quotes = ((*candidates[i], float(scores[i])) for i in picked)
+    return tuple(
+        Quote(number, _passage(chunk.title, unit) if unit.is_row else unit.text, score, unit.is_row)
+        for number, chunk, unit, score in quotes
+    )
 
 
 def passages_of(title: str, text: str) -> list[str]:
-    """The sentences and rows of a text that can answer anything, each with the title."""
+    """The sentences and rows of a text that can answer anything, each with the title: the texts
+    whose vectors `extract` needs."""
     return [_passage(title, unit) for unit in units(text) if _tells(unit)]
 
 
@@ -277,8 +273,3 @@ def _mentions(hits: Sequence[Hit], word: str) -> bool:
 def _passage(title: str, unit: Unit) -> str:
     # A sentence alone ("It regenerates.") rarely says what it is about, but the title does.
     return f"{title.rstrip(' :')}: {unit.text}" if title else unit.text
-
-
-def _quote(number: int, chunk: Chunk, unit: Unit, *, score: float) -> Quote:
-    text = _passage(chunk.title, unit) if unit.is_row else unit.text
-    return Quote(number, text, score, unit.is_row)

@@ -55,11 +55,7 @@ class Reply(NamedTuple):
 
 
 def ask(
-    chat: ChatModel,
-    messages: Sequence[Message],
-    *,
-    timeout_s: float,
-    schema: Mapping[str, object],
+    chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object]
 ) -> Reply:
     """Make one call and read its whole answer. Never raises."""
     pieces: list[str] = []
@@ -70,10 +66,8 @@ def ask(
         for delta in bounded(chat.stream(messages, timeout_s=timeout_s, schema=schema)):
             pieces.append(delta.text)
             usage = delta.usage or usage
-    except ChatError as failure:
-        error, failed = str(failure), failure.kind
     except RagfilterError as failure:
-        error, failed = str(failure), "model"
+        error, failed = str(failure), failure.kind if isinstance(failure, ChatError) else "model"
     except Exception as failure:
         # A third-party model may fail with anything, and its message may contain secrets.
         error, failed = f"the model failed ({type(failure).__name__})", "model"

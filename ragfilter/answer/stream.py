@@ -12,7 +12,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from time import perf_counter
 from typing import Literal
@@ -113,7 +113,7 @@ class AnswerStream:
         self._timeout_s = timeout_s
         self._prices = prices
         self._prompt = messages(query, context) if self._chat else ()
-        self._said: list[str] = []
+        self._received: list[str] = []
         self._quoted: list[int] = []
         self._doubt = ""
         self._usage: Usage | None = None
@@ -122,7 +122,7 @@ class AnswerStream:
         self._ms = 0.0
 
     def __iter__(self) -> Iterator[str]:
-        if self._said or self._error != UNFINISHED:
+        if self._received or self._error != UNFINISHED:
             return
         started = perf_counter()
         try:
@@ -148,36 +148,27 @@ class AnswerStream:
 
     @property
     def _text(self) -> str:
-        text = "".join(self._said)
+        text = "".join(self._received)
         return text if self._chat is None else without_thought(text)
 
     @property
     def answer(self) -> Answer:
-        text = self._text
-        # The quotes of an extractive answer may themselves contain numbers in brackets.
-        known: tuple[int, ...] = tuple(dict.fromkeys(self._quoted))
-        unknown: tuple[int, ...] = ()
-        if self._chat is not None:
-            known, unknown = cited(text, len(self._context.chunks))
-        used = self._usage or Usage()
-        if self._usage is None and self._chat and (self._said or self._failed):
-            used = estimated_usage(self._prompt, "".join(self._said), self._failed)
-        return Answer(
-            text=text,
-            citations=known,
-            unknown_citations=unknown,
-            model=self._chat.name if self._chat else EXTRACTIVE,
-            extractive=self._chat is None,
-            prompt=self._prompt,
-            prompt_version=VERSION if self._chat else "",
-            usage=used,
-            cost=self._prices.of(used) if self._prices and self._chat else None,
-            currency=self._prices.currency if self._prices else "",
-            error=self._error,
-            failed=self._failed,
-            doubt=self._doubt,
+        text, usage = self._text, self._usage or Usage()
+        if self._chat is None:
+            # The quotes may themselves contain numbers in brackets.
+            quoted = tuple(dict.fromkeys(self._quoted))
+            answer = Answer(text, quoted, model=EXTRACTIVE, extractive=True)
+        else:
+            if self._usage is None and (self._received or self._failed):
+                usage = estimated_usage(self._prompt, "".join(self._received), self._failed)
+            answer = _llm_answer(
+                text, self._prompt, self._context, self._chat.name, usage, self._prices
+            )
+        currency = self._prices.currency if self._prices else ""
+        return replace(
+            answer, currency=currency, error=self._error, failed=self._failed, doubt=self._doubt,
             ms=self._ms,
-        )
+        )  # fmt: skip
 
     def _pieces(self) -> Iterator[str]:
         if not self._context.chunks:
@@ -211,8 +202,25 @@ class AnswerStream:
                 yield text.removeprefix(shown)
 
     def _say(self, piece: str) -> str:
-        self._said.append(piece)
+        self._received.append(piece)
         return piece
+
+
+def _llm_answer(
+    text: str,
+    prompt: tuple[Message, ...],
+    context: Context,
+    model: str,
+    usage: Usage,
+    prices: Prices | None,
+) -> Answer:
+    """An answer of an LLM, at today's prices."""
+    known, unknown = cited(text, len(context.chunks))
+    return Answer(
+        text, known, unknown, model=model, prompt=prompt, prompt_version=VERSION, usage=usage,
+        cost=None if prices is None else prices.of(usage),
+        currency="" if prices is None else prices.currency,
+    )  # fmt: skip
 
 
 def cited(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -275,20 +283,8 @@ class Answers:
             text, usage, ms = _STORED.validate_json(stored)
         except ValidationError:
             return None
-        known, unknown = cited(text, len(context.chunks))
-        return Answer(
-            text,
-            known,
-            unknown,
-            model=model,
-            prompt=prompt,
-            prompt_version=VERSION,
-            usage=usage,
-            cost=None if prices is None else prices.of(usage),
-            currency="" if prices is None else prices.currency,
-            ms=ms,
-            cached=True,
-        )
+        answer = _llm_answer(text, prompt, context, model, usage, prices)
+        return replace(answer, ms=ms, cached=True)
 
     def put(self, answer: Answer) -> None:
         """Store a model's answer if it is complete and not empty."""

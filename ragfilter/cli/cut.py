@@ -55,7 +55,7 @@ def distance(text: str) -> float:
     if not abs(value) <= LARGEST:
         raise InputError(
             f"{text!r} is not a distance.",
-            remedy="Use numbers such as 0.12 0.18. Any setting is set with --set.",
+            remedy="Use numbers such as 0.12 0.18. Set settings with --set.",
         )
     return value
 

@@ -12,15 +12,7 @@ from typing import Annotated
 
 from ragfilter.cli import options, output, results
 from ragfilter.cli.app import command
-from ragfilter.cli.options import (
-    LabelledOptions,
-    Place,
-    Texts,
-    Viewing,
-    refuse,
-    warn_in_sample,
-    warn_of,
-)
+from ragfilter.cli.options import Texts
 from ragfilter.cli.report import compared_settings
 from ragfilter.cli.runs import shown
 from ragfilter.errors import InputError, SettingsError
@@ -39,12 +31,12 @@ REFERENCE = "A: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides(Viewing):
+class Sides(options.Viewing):
     """Options for the settings to measure."""
 
     profile: Annotated[Texts, "--profile", "-p", f"Repeatable: {', '.join(PROFILES)}."] = None
     vary: Annotated[
-        Texts, "Measure with each of these values of a setting. Given twice: with every pair.",
+        Texts, "Measure with each of these values of a setting. If given twice, with every pair.",
         {"metavar": "PATH=V,V,…"},
     ] = None  # fmt: skip
     prompts: Annotated[
@@ -114,20 +106,20 @@ class Sides(Viewing):
 
 @command(name="eval", json=True)
 def evaluate(
-    labelled: LabelledOptions,
-    place: Place,
+    labelled: options.LabelledOptions,
+    place: options.Place,
     sides: Sides,
     save: Annotated[
-        str, "Measure beside all alternatives; save that as a run.", {"metavar": "NAME"}
+        str, "Measure all alternatives too, and save them as a run.", {"metavar": "NAME"}
     ] = "",
 ) -> None:
-    """Measure settings over labelled queries, beside the unfiltered search.
+    """Measure settings on labelled queries, compared with the unfiltered search.
 
     Several profiles, values or prompts are measured side by side, with 95% intervals and paired
-    tests. --set applies to every side but --against.
+    tests. --set applies to every side except --against.
     """
     if save:
-        refuse(
+        options.refuse(
             "beside --save", profile=(sides.profile or ())[1:], vary=sides.vary,
             prompts=sides.prompts, against=sides.against, only=labelled.only,
             **{"except": labelled.leave_out},
@@ -140,15 +132,15 @@ def evaluate(
         _one(labelled, place, sides)
 
 
-def _one(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
+def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) -> None:
     """Measure one set of settings beside the unfiltered search."""
     ((loaded, user),) = sides.load()
     settings = loaded.settings
     with labelled.open("eval", place, user) as opened:
         labels = opened.labels
         options.warn_learned_elsewhere(settings, opened.backends)
-        warn_of(labels)
-        notes = warn_in_sample(settings, labels, place.collection)
+        options.warn_of(labels)
+        notes = options.warn_in_sample(settings, labels, place.collection)
         measured = evaluation.evaluate(
             labels.queries, labels.qrels, settings, opened.backends, user,
             progress=output.progress("queries"),
@@ -170,11 +162,11 @@ def _one(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
     )
 
 
-def _save(labelled: LabelledOptions, place: Place, sides: Sides, name: str) -> None:
+def _save(labelled: options.LabelledOptions, place: options.Place, sides: Sides, name: str) -> None:
     """Measure one set of settings beside all alternatives, as a run."""
     ((loaded, user),) = sides.load()
     with labelled.open("eval", place, user) as opened:
-        warn_of(opened.labels)
+        options.warn_of(opened.labels)
         bench, backends = opened.bench, opened.backends
         title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
         plan = runs.plan(
@@ -187,7 +179,7 @@ def _save(labelled: LabelledOptions, place: Place, sides: Sides, name: str) -> N
     output.show(document | {"incomplete": incomplete}, text)
 
 
-def _several(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
+def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sides) -> None:
     """Measure settings side by side. Stopped early, report the queries that are finished."""
     variants, left_out = sides.variants()
     user = viewer_of(variants, sides.user)
@@ -199,9 +191,9 @@ def _several(labelled: LabelledOptions, place: Place, sides: Sides) -> None:
         notes = [left_out] if left_out else []
         labels = opened.labels
         if labels.qrels:
-            warn_of(labels)
+            options.warn_of(labels)
             for each in variants:
-                notes += warn_in_sample(each.settings, labels, place.collection, each.name)
+                notes += options.warn_in_sample(each.settings, labels, place.collection, each.name)
         compared = with_unfiltered(variants)
         reference = next((v.name for v in variants if sides.against), compared[0].name)
         records: list[QueryRecord] = []

@@ -10,17 +10,7 @@ from typing import Annotated
 from ragfilter.basics.files import write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import (
-    QUERIES,
-    File,
-    Filtering,
-    LabelledOptions,
-    Place,
-    Texts,
-    refuse,
-    warn_in_sample,
-    warn_of,
-)
+from ragfilter.cli.options import File, Texts
 from ragfilter.errors import InputError
 from ragfilter.evaluate import gate as gating
 from ragfilter.evaluate import wording
@@ -37,17 +27,17 @@ FIGURE = {"metavar": "FIGURE=NUMBER"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateOptions(LabelledOptions):
+class GateOptions(options.LabelledOptions):
     """The labelled queries, which a log does without."""
 
-    queries: Annotated[str, QUERIES] = ""
+    queries: Annotated[str, options.QUERIES] = ""
 
 
 @command(json=True)
 def gate(
     labelled: GateOptions,
-    place: Place,
-    filtering: Filtering,
+    place: options.Place,
+    filtering: options.Filtering,
     least: Annotated[Texts, "--min", "Minimum mean of a figure. Repeatable.", FIGURE] = None,
     most: Annotated[Texts, "--max", "Maximum mean of a figure. Repeatable.", FIGURE] = None,
     baseline: Annotated[File, "Compare with the figures in this file."] = None,
@@ -58,18 +48,20 @@ def gate(
         bool, "--update-baseline", "Write --baseline, unless a limit is broken."
     ] = False,
     watch: Annotated[
-        File, "Compare the questions of this log (JSON lines) with --baseline, unlabelled."
+        File, "Compare this log's questions (JSON lines) with --baseline, without labels."
     ] = None,
     junit: Annotated[File, "Write the checks to this file as JUnit XML."] = None,
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
-    chooses among the queries. Exits with 1 if any check fails.
+    Also fails if the baseline's queries or relevant chunks are missing, unless --only or --except
+    selects queries. Exits with 1 if any check fails.
     """
     if watch is not None:
-        refuse("beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
-                      junit=junit, queries=labelled.queries)  # fmt: skip
+        options.refuse(
+            "beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
+            junit=junit, queries=labelled.queries,
+        )  # fmt: skip
         return _watch(watch, baseline)
     if not labelled.queries:
         raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
@@ -84,7 +76,7 @@ def gate(
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if update:
-        refuse("beside --update-baseline", max_drop=max_drop)
+        options.refuse("beside --update-baseline", max_drop=max_drop)
     if not limits and baseline is None:
         raise InputError(
             "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
@@ -93,8 +85,8 @@ def gate(
     before = None if baseline is None or update else gating.read(baseline)
     with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
         options.warn_learned_elsewhere(settings, backends)
-        warn_of(labels)
-        learned = warn_in_sample(settings, labels, place.collection)
+        options.warn_of(labels)
+        learned = options.warn_in_sample(settings, labels, place.collection)
         collection = bench.collection(place.collection)
         now = gating.BaselineOrigin(
             collection=place.collection,

@@ -22,7 +22,6 @@ from ragfilter.indexing.queue import Queue
 from ragfilter.indexing.sentences import Sentences, prepare
 from ragfilter.ingest.load import DEMOS
 from ragfilter.ingest.records import ReadOptions
-from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunks, counted
 from ragfilter.workbench import read_deployment
@@ -51,9 +50,9 @@ def index(
         int, "Characters that a chunk repeats from the end of the previous one."
     ] = 0,
     headings: Annotated[bool, "Split Markdown at its headings."] = True,
-    column: Annotated[Texts, "CSV column of a field, such as text=Body. Repeatable."] = None,
+    column: Annotated[Texts, "CSV column for a field, such as text=Body. Repeatable."] = None,
     ray: Annotated[str, "Embed on the Ray cluster at this address; local starts one."] = "",
-    skip_bad: Annotated[bool, "Leave out records that cannot be used, and list them."] = False,
+    skip_bad: Annotated[bool, "Leave out unusable records, and list them."] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Index chunks into a collection. Unchanged chunks are not embedded again.
@@ -85,21 +84,20 @@ def index(
         log.warning(warning)
     for refusal in done.refused:
         log.warning("left out: %s", refusal.message)
-    output.show(document(done), text(done))
+    output.show(document(done), *lines(done))
 
 
 def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with options.open_for(data_dir, "index") as bench:
-            report = carry_out(order, bench, progress.show)
+            done = carry_out(order, bench, progress.show)
             for embedded in prepare(bench, Sentences(bench.workspace)):
                 progress.show("sentences embedded", *embedded)
-            return report
+            return done
     except WorkspaceLocked:
-        done = _by_the_app(order, data_dir, progress)
-        if done is None:
-            raise
-        return done
+        if by_app := _by_the_app(order, data_dir, progress):
+            return by_app
+        raise
 
 
 class _Progress:
@@ -122,35 +120,32 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
     which does not have the source.
     """
     deployment = read_deployment(data_dir=data_dir)
-    folder = Path(deployment.data_dir).expanduser().resolve()
     if deployment.address:
         return None
-    with closing(Queue(database_of(folder, deployment.database_url, ""), folder)) as queue:
-        return _waited(queue, order, deployment, progress) if queue.attended else None
-
-
-def _waited(queue: Queue, order: Order, deployment: Deployment, progress: _Progress) -> Done:
-    source = order.source
+    folder, source = Path(deployment.data_dir).expanduser().resolve(), order.source
     if source and source not in DEMOS:
         # The app may have another working directory.
         source = str(Path(source).expanduser().resolve())
-    job = queue.put(replace(order, source=source, embedder=deployment.embedding_model))
-    output.tell("The app has the workspace open. It indexes for this command.")
-    try:
-        while job.standing.open and queue.attended:
-            time.sleep(LOOK_S)
-            job = queue.job(job.id) or job
-            at = job.standing
-            if at.phase:
-                progress.show(at.phase, at.done, at.total)
-        if job.standing.open or job.standing.state == "stopped":
-            raise StoreError(
-                "The app has stopped indexing.",
-                remedy="Run the same command again to continue from there.",
-            )
-        return job.standing.result()
-    finally:
-        queue.remove(job.id)
+    with closing(Queue(database_of(folder, deployment.database_url, ""), folder)) as queue:
+        if not queue.attended:
+            return None
+        job = queue.put(replace(order, source=source, embedder=deployment.embedding_model))
+        output.tell("The app has the workspace open. It indexes for this command.")
+        try:
+            while job.standing.open and queue.attended:
+                time.sleep(LOOK_S)
+                job = queue.job(job.id) or job
+                at = job.standing
+                if at.phase:
+                    progress.show(at.phase, at.done, at.total)
+            if job.standing.open or job.standing.state == "stopped":
+                raise StoreError(
+                    "The app has stopped indexing.",
+                    remedy="Run the same command again to continue from there.",
+                )
+            return job.standing.result()
+        finally:
+            queue.remove(job.id)
 
 
 def document(done: Done) -> dict[str, Any]:
@@ -163,8 +158,8 @@ def document(done: Done) -> dict[str, Any]:
     }
 
 
-def text(done: Done) -> str:
-    """The same as text."""
+def lines(done: Done) -> tuple[str, str]:
+    """The same for people."""
     report = done.report
     counts = {
         "added": report.added,
@@ -178,5 +173,6 @@ def text(done: Done) -> str:
     left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
     return (
         f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}"
-        f", {report.seconds:.1f} s\n"
-    ) + (f"{report.collection}: {done.labels}\n" if done.labels else "")
+        f", {report.seconds:.1f} s",
+        done.labels and f"{report.collection}: {done.labels}",
+    )

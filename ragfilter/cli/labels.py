@@ -44,7 +44,7 @@ def import_(
         Path | None,
         "Labels of spans: JSON lines with question, source, and quote or start and end.",
     ] = None,
-    sources: Annotated[File, "Folder of the texts that start and end count in."] = None,
+    sources: Annotated[File, "Folder of the texts that start and end refer to."] = None,
     name: SetName = "",
     by_llm: Annotated[bool, "Mark these labels as made by an LLM."] = False,
     replace: Annotated[bool, "Replace a set of this name."] = False,
@@ -76,7 +76,7 @@ def import_(
     }  # fmt: skip
     if unknown and not output.as_json:
         output.warn(
-            f"{counted(len(unknown), 'labelled id')} not in the collection, as {unknown[0]!r}."
+            f"{counted(len(unknown), 'labelled id')} not in the collection, such as {unknown[0]!r}."
         )
     counts = f"{counted(len(asked), 'query')}, {counted(len(rows), 'label')}"
     output.show(document, f"{collection}: query set {set_name} with {counts}\n")
@@ -94,9 +94,9 @@ def _import_spans(place: Place, path: Path, sources: Path | None) -> None:
 
 @command(labels, "map", json=True)
 def map_(place: Place, dry_run: DryRun = False) -> None:
-    """Map labels to the chunks that hold what they judge, after the chunking changed.
+    """Map labels to the chunks that hold the labelled text after another chunking.
 
-    Indexing does this, too. A label that is ambiguous or gone does not count, and is listed.
+    Indexing does this too. Labels that are ambiguous or gone do not count, and are listed.
     """
     with place.open("labels") as bench:
         store = bench.collection(place.collection)
@@ -122,7 +122,7 @@ def export(
     folder: Annotated[Path, "Folder to write queries.jsonl and the qrels to."],
     name: SetName = "labelled",
     trec: Annotated[bool, "Write TREC qrels instead of BEIR qrels."] = False,
-    spans: Annotated[bool, "Also write what people's labels judge, as spans.jsonl."] = False,
+    spans: Annotated[bool, "Also write the texts that people labelled, as spans.jsonl."] = False,
     llm: Annotated[bool, "--with-llm", "Also write an LLM's labels, to their own file."] = False,
 ) -> None:
     """Write a query set and its labels, if it has any, as BEIR or TREC files."""
@@ -230,7 +230,7 @@ def mark(
     chunks: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the chunks.")],
     place: Place,
     grade: Annotated[
-        int, typer.Option("--grade", "-g", min=0, max=2, help="2 relevant, 1 partly, 0 not.")
+        int, "--grade", "-g", "2 relevant, 1 partly, 0 not.", {"min": 0, "max": 2}
     ] = 2,
 ) -> None:
     """Label chunks as relevant to a question, all or none. Replaces your earlier labels."""
@@ -256,7 +256,7 @@ def undo(
     place: Place,
     last: Annotated[int, "--last", "-n", "How many labels to take back.", {"min": 1}] = 1,
 ) -> None:
-    """Take back your last labels. The ones that they replaced count again."""
+    """Take back your last labels. The labels that they replaced count again."""
     with place.open("labels") as bench:
         me = bench.deployment.user
         own = (label for label in bench.labels.standing(place.collection)
@@ -273,9 +273,9 @@ def next_(
     place: Place,
     filtering: Filtering,
     first: Annotated[int, "-n", "How many chunks to list.", {"min": 1}] = 5,
-    blind: Annotated[bool, "In an order that says nothing about rank or outcome."] = False,
+    blind: Annotated[bool, "In an order that reveals neither rank nor outcome."] = False,
 ) -> None:
-    """List the chunks to label next: the first ranks, those beside the cut, some of the rest."""
+    """List the chunks to label next: the first ranks, those near the cut, some of the rest."""
     loaded, user = filtering.load()
     with place.open("labels") as bench:
         result = options.ask(question, loaded.settings, place.backends(bench), user)

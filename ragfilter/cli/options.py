@@ -15,6 +15,8 @@ import typer
 
 from ragfilter.cli.output import LogFormat, tell, warn
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate.labelled_queries import Labels, choose, labels_version, measurable, missing
+from ragfilter.evaluate.query_files import read_questions
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, PoolResult, User
@@ -27,7 +29,6 @@ from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.engine.search import Backends
-    from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.settings.deployment import Deployment
     from ragfilter.stores.labels import LabelBook
     from ragfilter.workbench import Workbench
@@ -106,7 +107,7 @@ SetValues = Annotated[Texts, "--set", "Set any setting, as layer.field=value. Re
 Level = Annotated[
     int | None,
     "--level",
-    "The user's clearance level: what is above it is hidden, whatever the settings say.",
+    "The user's clearance level. Chunks above it are hidden, whatever the settings say.",
     {"min": 0},
 ]
 Departments = Annotated[Texts, "--department", "A department of the user. Repeatable."]
@@ -311,7 +312,7 @@ class QueryOptions:
     """Options that name queries and select some of them."""
 
     queries: Annotated[str | None, QUERIES] = None
-    qrels: Annotated[Text, "Their labels, a qrels.tsv file. Built in for demo and adsapi."] = None
+    qrels: Annotated[Text, "Their labels: a qrels.tsv file. Built in for demo and adsapi."] = None
     only: Annotated[Texts, "Use only the query with this ID. Repeatable."] = None
     leave_out: Annotated[Texts, "--except", "Leave out this query. Repeatable."] = None
 
@@ -334,8 +335,6 @@ class QueryOptions:
         """The chosen queries, and whether they come from a set in `book` rather than from files.
         Raises InputError, StoreError."""
         from ragfilter.evaluate import query_sets
-        from ragfilter.evaluate.labelled_queries import Labels, choose
-        from ragfilter.evaluate.query_files import read_questions
 
         assert self.queries is not None
         # The set of a demo's own collection also includes people's labels.
@@ -365,7 +364,7 @@ class LabelledOptions(QueryOptions):
     """Options for labelled queries, without which there is nothing to measure."""
 
     queries: Annotated[str, QUERIES]
-    llm: Annotated[bool, "--with-llm", "An LLM's labels count where nobody has labelled."] = False
+    llm: Annotated[bool, "--with-llm", "Count an LLM's labels where nobody has labelled."] = False
 
     @contextmanager
     def open(
@@ -400,7 +399,6 @@ def visible_labels(
     Raises InputError if there are labels but no relevant one is left.
     """
     from ragfilter.engine.complete import find_chunks
-    from ragfilter.evaluate.labelled_queries import measurable, missing
 
     where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
@@ -441,7 +439,6 @@ def warn_in_sample(
     """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
     warning, if any, as notes of a document."""
     from ragfilter.evaluate import wording
-    from ragfilter.evaluate.labelled_queries import labels_version
 
     caveat = wording.in_sample(settings, labels_version(labels), collection)
     notes = [f"{side}: {caveat}" if side else caveat] if caveat else []

@@ -139,7 +139,7 @@ def plain(value: object) -> Any:
         return dict(value)
     if isinstance(value, frozenset):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:

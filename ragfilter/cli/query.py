@@ -21,17 +21,6 @@ from ragfilter.engine.replay import as_user
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult
 from ragfilter.protocols import ChatModel
-from ragfilter.report import (
-    ChunkRow,
-    Summary,
-    first,
-    judge_stats,
-    kept_first,
-    remarks,
-    rows,
-    summary,
-    verdict_rows,
-)
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -155,8 +144,8 @@ def looking_first_at_k(settings: Settings) -> Settings:
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     """The result: one line of figures, the layers, the kept hits, then the dropped ones."""
     result = as_user(result)
-    view = summary(result)
-    listed = kept_first(rows(result))
+    view = report.summary(result)
+    listed = report.kept_first(report.rows(result))
     dropped = [row for row in listed if not row.kept]
     shown = listed if every else listed[: len(result.kept) + SHOWN]
     hidden = len(listed) - len(shown)
@@ -166,7 +155,10 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
         if each.enabled
     ]
     parts = [
-        f"{result.query}\n{_figures(result, view, profile)}\n",
+        f"{result.query}\n{view.kept} kept of {view.retrieved} | {view.headline} | "
+        f"about {numbers.tokens(view.tokens)}, {numbers.count(view.tokens_unfiltered)} unfiltered "
+        f"({report.first(view.unfiltered, view.left_out)}) | "
+        f"{result.pool.collection}, {result.pool.space}, profile {profile}\n",
         output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),
         f"{result.message}\n" if result.message else "",
@@ -179,17 +171,7 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     )
 
 
-def _figures(result: PoolResult, view: Summary, profile: str) -> str:
-    return (
-        f"{view.kept} kept of {view.retrieved} | {view.headline} | "
-        f"about {numbers.tokens(view.tokens)}, "
-        f"{numbers.count(view.tokens_unfiltered)} unfiltered "
-        f"({first(view.unfiltered, view.left_out)}) | "
-        f"{result.pool.collection}, {result.pool.space}, profile {profile}"
-    )
-
-
-def _hit_table(listed: Sequence[ChunkRow]) -> str:
+def _hit_table(listed: Sequence[report.ChunkRow]) -> str:
     reranked = any(row.rerank_score is not None for row in listed)
     head = ("", "rank", "distance", "confidence", *(["rerank"] if reranked else []), "title", "why")
     lines = []
@@ -197,23 +179,17 @@ def _hit_table(listed: Sequence[ChunkRow]) -> str:
     for row, title in zip(listed, titles, strict=True):
         outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
         score = [] if not reranked else [numbers.distance(row.rerank_score)]
-        lines.append(
-            (
-                f"{row.place}." if row.place is not None else "dropped",
-                row.rank or "brought",
-                numbers.distance(row.distance),
-                row.confidence,
-                *score,
-                title,
-                f"{row.layer}: {outcome}{row.reason}",
-            )
-        )
+        place = "dropped" if row.place is None else f"{row.place}."
+        lines.append((
+            place, row.rank or "brought", numbers.distance(row.distance), row.confidence, *score,
+            title, f"{row.layer}: {outcome}{row.reason}",
+        ))  # fmt: skip
     return output.table(head, lines)
 
 
 def _judge_lines(result: PoolResult) -> str:
     """The judge's figures in one line, then what was not obeyed; empty if it did nothing."""
-    stats = judge_stats(result)
+    stats = report.judge_stats(result)
     if stats is None:
         return ""
     figures = f"{stats.kept} of {stats.original} candidates kept, {percent(stats.reduction)} cut"
@@ -225,14 +201,14 @@ def _judge_lines(result: PoolResult) -> str:
     if stats.fallback:
         lines = [f"judge fell back: {figures}; {stats.error}"]
     else:
-        decided = Counter(row.said for row in verdict_rows(result) if row.said)
+        decided = Counter(row.said for row in report.verdict_rows(result) if row.said)
         verdicts = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
         tokens = numbers.exchanged(stats.prompt_tokens, stats.completion_tokens)
         time = "cached" if stats.cached else numbers.ms(stats.ms)
         model = f"{stats.model}, {stats.prompt_version}"
         lines = [f"judge: {figures} | {tokens}, {time} | {model}", f"  decisions: {verdicts}"]
     return output.text_of(
-        *lines, *(f"  ignored in its reply: {remark}" for remark in remarks(result))
+        *lines, *(f"  ignored in its reply: {remark}" for remark in report.remarks(result))
     )
 
 

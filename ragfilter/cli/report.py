@@ -11,29 +11,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import DataDir, Filtering, Place, Text, file_of, load_config
+from ragfilter.cli.options import DataDir, File, Filtering, Place, Text, file_of, load_config
 from ragfilter.cli.query import answer_of
 from ragfilter.cli.runs import RunId
 from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import runs
-from ragfilter.evaluate.runs import changed_since, load, settings_of
 from ragfilter.model import PoolResult
 from ragfilter.publish import reports
-from ragfilter.publish.reports import Called, ShownAnswer
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.workbench import Workbench
 
 report = make_group("report")
 
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", help="Output file. Default: standard output."),
-]
+Out = Annotated[File, "--out", "-o", "Output file. Default: standard output."]
 
 
 @command(report)
@@ -57,7 +50,7 @@ def query(
             backends.embedder.name, collection.space, result.user, datetime.now(UTC),
         )  # fmt: skip
 
-        def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[ShownAnswer]:
+        def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[reports.ShownAnswer]:
             shown = sides if answer else ()
             return [reports.shown_answer(name, *answer_of(each, bench)) for name, each in shown]
 
@@ -65,11 +58,7 @@ def query(
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
             sides = [("without the filter", plain), ("with the filter", result)]
             page = reports.of_query(
-                result,
-                loaded.profile,
-                origin,
-                prices=prices,
-                answers=answers(sides),
+                result, loaded.profile, origin, prices=prices, answers=answers(sides)
             )
         else:
             other = compared_settings(against, bench)
@@ -89,8 +78,8 @@ def query(
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
     with options.open_for(data_dir, "report") as bench:
-        run = load(bench.runs.get(number), bench.runs)
-        since = changed_since(run.run.plan, bench)
+        run = runs.load(bench.runs.get(number), bench.runs)
+        since = runs.changed_since(run.run.plan, bench)
     if not run.records:
         raise InputError(
             f"Run {number} has no measured query yet.",
@@ -117,11 +106,11 @@ def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None)
     output.write(reports.of_runs(compared, names, bench.prices), out)
 
 
-def compared_settings(against: str, bench: Workbench) -> Called:
+def compared_settings(against: str, bench: Workbench) -> reports.Called:
     """The settings that `--against` names. Raises InputError, SettingsError."""
     if against.isdecimal() and len(against) < 10:
         run = bench.runs.get(int(against))
-        return Called(f"run {run.id}", run.plan.profile, settings_of(run))
+        return reports.Called(f"run {run.id}", run.plan.profile, runs.settings_of(run))
     profile, file = (against, None) if against in PROFILES else (None, Path(against))
     try:
         file = file and file_of(file, bench.deployment)
@@ -131,4 +120,4 @@ def compared_settings(against: str, bench: Workbench) -> Called:
             remedy=f"Choose one of: {', '.join(PROFILES)}. {error.remedy}",
         ) from None
     loaded = load_config(profile, file, None, {})
-    return Called(file.name if file else against, loaded.profile, loaded.settings)
+    return reports.Called(file.name if file else against, loaded.profile, loaded.settings)

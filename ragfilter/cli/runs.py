@@ -15,16 +15,9 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MAX_NUMBER, DataDir, Place, Text
 from ragfilter.cli.output import table
 from ragfilter.evaluate import query_sets, wording
+from ragfilter.evaluate import runs as saved_runs
 from ragfilter.evaluate.query_files import matched, read_traces
 from ragfilter.evaluate.query_sets import untitled
-from ragfilter.evaluate.runs import (
-    ComparedRuns,
-    MeasuredRun,
-    changed_since,
-    compare,
-    load,
-    settings_name,
-)
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
 from ragfilter.workbench import Workbench
@@ -52,7 +45,7 @@ def list_(
     else:
         rows = [
             (str(run.id), run.name, f"{run.at.astimezone():%Y-%m-%d %H:%M}", run.plan.collection,
-             run.plan.query_set, settings_name(run), f"{run.done} of {run.plan.queries}")
+             run.plan.query_set, saved_runs.settings_name(run), f"{run.done} of {run.plan.queries}")
             for run in saved
         ]  # fmt: skip
         names = ("run", "name", "date", "collection", "queries", "settings", "done")
@@ -66,8 +59,8 @@ def import_(
     name: Annotated[str, "Name of the query set. Default: the file's name."] = "",
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
-    """Import questions from traces as a query set, with what was retrieved: Inspect can filter that
-    under other settings."""
+    """Import questions and retrieved chunks from traces as a query set. Inspect can filter them
+    with other settings."""
     found = read_traces(traces)
     with place.open("runs") as bench:
         store = bench.collection(place.collection)
@@ -102,10 +95,10 @@ def show(
 ) -> None:
     """Show the table of a run, or its comparison with another run."""
     with options.open_for(data_dir, "runs") as bench:
-        measured = load(bench.runs.get(run), bench.runs)
+        measured = saved_runs.load(bench.runs.get(run), bench.runs)
         if against is not None:
-            other = load(bench.runs.get(against), bench.runs)
-            document, text = _compared(compare(other, measured, bench))
+            other = saved_runs.load(bench.runs.get(against), bench.runs)
+            document, text = _compared(saved_runs.compare(other, measured, bench))
         else:
             document, text = shown(measured, bench)
     output.show(document, text)
@@ -119,12 +112,12 @@ def remove(run: RunId, data_dir: DataDir = None) -> None:
     output.emit(f"Run {run} is removed.\n")
 
 
-def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
+def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
     run, rows = measured.run, measured.rows
     gain, queries = measured.over_fixed_k, measured.questions.sort_index()
     notes = [
-        *changed_since(run.plan, bench),
+        *saved_runs.changed_since(run.plan, bench),
         *wording.about_records(measured.records, measured.variants),
     ]
     document = {
@@ -137,7 +130,7 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
     }
     text = (
         f"run {run.id}{run.name and f', {run.name}'}: {run.plan.collection}, "
-        f"{run.plan.query_set}, {settings_name(run)}, {run.done} of "
+        f"{run.plan.query_set}, {saved_runs.settings_name(run)}, {run.done} of "
         f"{counted(run.plan.queries, 'query')}\n"
     )
     sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
@@ -147,7 +140,7 @@ def shown(measured: MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]
     return document, text + results.rows_text(rows, bench.prices) + "\n"
 
 
-def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:
+def _compared(compared: saved_runs.ComparedRuns) -> tuple[dict[str, Any], str]:
     """Two runs, as a document and as text."""
     a, b = compared.runs
     document = {

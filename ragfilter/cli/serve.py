@@ -77,7 +77,7 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
     """Serve the tools search_chunks and get_chunks to an agent over stdio (MCP).
 
     The agent searches as the user of --level and --department, by default the public, whatever
-    profile it chooses. The server holds the workspace until its input ends.
+    profile it chooses. The server keeps the workspace until its input ends.
     """
     loaded, _ = filtering.load()
     user = filtering.user or PUBLIC
@@ -98,13 +98,13 @@ def serve(
     place: Place,
     filtering: Filtering,
     port: Annotated[int, "Port of the service.", {"min": 1, "max": 65535}] = 8000,
-    host: Annotated[str, "Address to bind to; any but loopback needs --tokens."] = "127.0.0.1",
-    tokens: Annotated[File, "TOML file of hashed tokens, each of which is a user."] = None,
-    threads: Annotated[int, "Questions answered at a time.", {"min": 1, "max": 64}] = 4,
-    timeout: Annotated[float, "Seconds that an answer may take.", {"min": 1, "max": 600}] = 30.0,
+    host: Annotated[str, "Address to bind to; all but loopback need --tokens."] = "127.0.0.1",
+    tokens: Annotated[File, "TOML file of hashed tokens, each for one user."] = None,
+    threads: Annotated[int, "Questions answered at once.", {"min": 1, "max": 64}] = 4,
+    timeout: Annotated[float, "Maximum seconds for an answer.", {"min": 1, "max": 600}] = 30.0,
     traces: Annotated[
         Literal["off", "ids", "texts"],
-        typer.Option(help="Send OpenTelemetry spans of questions, without or with texts."),
+        "Send OpenTelemetry spans of questions, without or with texts.",
     ] = "off",
 ) -> None:
     """Serve searches and the filter over HTTP until Ctrl+C. /docs describes the addresses.
@@ -123,8 +123,8 @@ def serve(
         refuse("beside --tokens", level=filtering.level, department=filtering.department)
     elif not _is_loopback(host):
         raise InputError(
-            f"Without tokens, the service is not bound to {host}: anybody could ask.",
-            remedy="Make some with `ragfilter token NAME`, and pass their file with --tokens.",
+            f"Without tokens, the service does not bind to {host}: anybody could search.",
+            remedy="Make tokens with `ragfilter token NAME`, and pass their file with --tokens.",
         )
     callers = read_tokens(tokens) if tokens is not None else {}
     anyone = Caller(user=filtering.user or PUBLIC, metrics=tokens is None)
@@ -142,7 +142,7 @@ def serve(
             Serving(bench, place.collection, loaded.settings, callers, anyone, threads, timeout)
         )
         if not callers:
-            output.tell("without --tokens, only this machine can ask, and need not say who asks")
+            output.tell("without --tokens, only this machine can search, and needs no token")
         shown = f"[{host}]" if ":" in host else host
         output.emit(f"http://{shown}:{port}  (Ctrl+C stops the service)\n")
         import uvicorn
@@ -155,26 +155,25 @@ def serve(
 
 @command()
 def token(
-    name: Annotated[str, "Whose token it is."],
+    name: Annotated[str, "Who the token is for."],
     level: Level = 0,
     department: Departments = None,
     collection: Annotated[
-        list[str] | None, "A collection that it may search. Repeatable. Default: all."
+        list[str] | None, "A collection that it can search. Repeatable. Default: all."
     ] = None,
-    metrics: Annotated[bool, "It may read /metrics."] = False,
+    metrics: Annotated[bool, "Let it read /metrics."] = False,
 ) -> None:
-    """Make a token, and print its entry for the file of `serve --tokens`.
+    """Make a token, and print its entry for the file that `serve --tokens` reads.
 
-    Standard error shows the token, once. The file has only its hash: append it with >>.
+    Standard error shows the token once. The entry has only its hash: append it with >>.
     """
     from ragfilter.service.gate import hashed, new_token
 
     made = new_token()
     entry = {"name": name, "sha256": hashed(made), "level": level, "departments": department or []}
-    if collection:
-        entry["collections"] = collection
-    if metrics:
-        entry["metrics"] = True
+    entry |= ({"collections": collection} if collection else {}) | (
+        {"metrics": True} if metrics else {}
+    )
     output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)
     output.tell(f"the token of {name}, shown only now: {made}")
 

@@ -12,7 +12,6 @@ from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.settings.config import SEED_VARIABLES, variable
 from ragfilter.settings.deployment import PREFIX, Deployment
-from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import fields
 
@@ -33,37 +32,24 @@ def settings() -> None:
 def markdown() -> str:
     """Every setting, profile and deployment variable."""
     parts = [INTRODUCTION]
+    head = ("Setting", "Default", "Allowed", "Unit", "Environment variable", "What it does")
     for section, members in groupby(fields(), key=lambda info: info.section):
-        parts.append(_section(section, list(members)))
+        rows = [
+            (f"`{each.path}`", _value(each.default), each.allowed(), each.unit,
+             f"`{variable(each.path)}`", each.help)
+            for each in members
+        ]  # fmt: skip
+        parts.append(f"## {section}\n\n{_table(head, rows)}")
     parts += [_profiles(), _seed_variables(), _deployment()]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(name: str, members: list[FieldInfo]) -> str:
-    rows = [
-        (
-            f"`{info.path}`",
-            _value(info.default),
-            info.allowed(),
-            info.unit,
-            f"`{variable(info.path)}`",
-            info.help,
-        )
-        for info in members
-    ]
-    head = ("Setting", "Default", "Allowed", "Unit", "Environment variable", "What it does")
-    return f"## {name}\n\n{_table(head, rows)}"
-
-
 def _profiles() -> str:
     rows = [
-        (
-            f"`{profile.name}`" + (" (default)" if profile.name == DEFAULT else ""),
-            profile.help,
-            ", ".join(f"`{path}` {_value(value)}" for path, value in profile.values.items()),
-        )
-        for profile in PROFILES.values()
-    ]
+        (f"`{each.name}`" + (" (default)" if each.name == DEFAULT else ""), each.help,
+         ", ".join(f"`{path}` {_value(value)}" for path, value in each.values.items()))
+        for each in PROFILES.values()
+    ]  # fmt: skip
     text = f"Chosen with `--profile` or `{PREFIX}PROFILE`."
     return f"## Profiles\n\n{text}\n\n{_table(('Profile', 'What it is', 'Differs in'), rows)}"
 
@@ -82,18 +68,17 @@ def _deployment() -> str:
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         secret = isinstance(info.default, SecretStr)
         default = info.default.get_secret_value() if secret else info.default
-        rows.append((f"`{variable_name}`", _value(default), info.description or ""))
+        rows.append(
+            (f"`{variable_name}`", _value(default), " ".join((info.description or "").split()))
+        )
     text = "Where things are. These are never part of the filter's settings or of a link."
     return f"## Deployment\n\n{text}\n\n{_table(('Variable', 'Default', 'What it is'), rows)}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _value(value: Any) -> str:

@@ -10,22 +10,9 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ragfilter.basics.files import kind, write_text
-from ragfilter.cli import output
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import (
-    File,
-    Filtering,
-    LabelledOptions,
-    Place,
-    QueryOptions,
-    Text,
-    refuse,
-    settings_file,
-    warn_of,
-)
 from ragfilter.cli.output import OTHER_OUT
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
@@ -52,7 +39,7 @@ class TuningOptions:
     measure: Annotated[str, "f1, f2, or the fewest tokens at a recall, such as tokens@0.8."] = "f1"
     folds: Annotated[int, "Number of cross-validation folds.", {"min": 2, "max": 1000}] = 5
     rerank: Annotated[bool, "Whether to try reranking too, which takes most of the time."] = True
-    out: Annotated[File, "Write the settings to this TOML file."] = None
+    out: Annotated[options.File, "Write the settings to this TOML file."] = None
 
     @property
     def target(self) -> Target:
@@ -78,26 +65,28 @@ class TuningOptions:
 
 @command(json=True)
 def tune(
-    labelled: LabelledOptions,
-    place: Place,
-    filtering: Filtering,
-    options: TuningOptions,
-    strategy: Annotated[Text, f"Use this strategy: {field('cutoff.strategy').allowed()}."] = None,
+    labelled: options.LabelledOptions,
+    place: options.Place,
+    filtering: options.Filtering,
+    wish: TuningOptions,
+    strategy: Annotated[
+        options.Text, f"Use this strategy: {field('cutoff.strategy').allowed()}."
+    ] = None,
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
 
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
     loaded, user = filtering.load()
-    target, out = options.target, options.out
+    target, out = wish.target, wish.out
     if strategy is not None:
         # Checked as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
-        warn_of(labels)
+        options.warn_of(labels)
         tuning = tune_questions(
-            labels, loaded.settings, backends, user, target=target, folds=options.folds,
-            rerank=options.rerank, gathered=output.progress("gathered"),
+            labels, loaded.settings, backends, user, target=target, folds=wish.folds,
+            rerank=wish.rerank, gathered=output.progress("gathered"),
             replayed=output.progress("replayed"),
         )  # fmt: skip
         head = place.head(backends.incomplete) | {"with_llm": labelled.llm}
@@ -111,7 +100,7 @@ def tune(
     settings = tuning.tuned.settings
     if out is not None:
         how = f"Tuned on {tuning.queries} labelled queries, {tuning.target}"
-        options.write(settings, loaded.profile, how, backends)
+        wish.write(settings, loaded.profile, how, backends)
     changed = settings.changed_from(loaded.settings)
     output.show(
         head | tuned_document(tuning, changed, out),
@@ -195,11 +184,11 @@ def _figures(means: TunedMeans) -> dict[str, Any]:
 
 @command(name="fit-reranker", json=True)
 def fit_reranker(
-    labelled: LabelledOptions,
-    place: Place,
-    filtering: Filtering,
+    labelled: options.LabelledOptions,
+    place: options.Place,
+    filtering: options.Filtering,
     depth: Annotated[int, "Hits of each query to score.", {"min": 2, "max": 500}] = 20,
-    out: Annotated[File, "Write the settings with the fit to this TOML file."] = None,
+    out: Annotated[options.File, "Write the settings with the fit to this TOML file."] = None,
 ) -> None:
     """Fit a reranker's scores, of any range, to your labels, so that thresholds apply to them.
 
@@ -233,30 +222,28 @@ REFUSED = 1
 
 @command(json=True)
 def recalibrate(
-    given: QueryOptions,
-    place: Place,
-    filtering: Filtering,
-    options: TuningOptions,
+    given: options.QueryOptions,
+    place: options.Place,
+    filtering: options.Filtering,
+    wish: TuningOptions,
     old: Annotated[
-        Path | None,
-        typer.Option("--from", help="The settings in use (TOML).", callback=settings_file),
+        options.File, "--from", "The settings in use (TOML).", {"callback": options.settings_file}
     ] = None,
     margin: Annotated[
         float, "The largest loss that counts as no worse.", {"min": 0, "max": 1}
     ] = MARGIN,
 ) -> int:
-    """Derive the settings anew after a change of embedding model, space, reranker, chunking or
-    corpus.
+    """Tune again after a change of embedding model, space, reranker, chunking or corpus.
 
-    Uses the labels that exist, and exits with 1 without writing anything unless the new settings
-    are shown to be no worse on the same questions. Without labels, thresholds are carried over by
-    the recorded questions, which is a guess.
+    Uses the existing labels. Writes nothing and exits with 1 unless the new settings are shown to
+    be no worse on the same questions. Without labels, estimates thresholds from the recorded
+    questions, which is a guess.
     """
     if old is not None:
-        refuse("beside --from", config=filtering.config)
+        options.refuse("beside --from", config=filtering.config)
         filtering = replace(filtering, config=old)
     loaded, user = filtering.load()
-    target, before, gathered = options.target, loaded.settings, output.progress("gathered")
+    target, before, gathered = wish.target, loaded.settings, output.progress("gathered")
     tuning: Tuning | None = None
     with place.open("recalibrate") as bench:
         backends = place.backends(bench)
@@ -267,10 +254,10 @@ def recalibrate(
             or Labels(bench.labels.queries(place.collection, ASKED), {})
         )
         if labels.qrels:
-            warn_of(labels)
+            options.warn_of(labels)
             tuning = tune_questions(
                 labels, start(before, loaded.profile), backends, user, target=target,
-                folds=options.folds, rerank=options.rerank or always_reranks(before.quality),
+                folds=wish.folds, rerank=wish.rerank or always_reranks(before.quality),
                 replaces=before, gathered=gathered, replayed=output.progress("replayed"),
             )  # fmt: skip
             settings = tuning.tuned.settings
@@ -285,12 +272,12 @@ def recalibrate(
             )
         head = place.head(backends.incomplete)
     no_worse = tuning is None or tuning.loses_at_most(margin)
-    written = options.out if no_worse else None
+    written = wish.out if no_worse else None
     questions = counted(len(labels.queries), "question")
     if written is not None:
         guess = f"Carried over without labels by {questions}: a guess"
         how = f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
-        options.write(settings, loaded.profile, how if tuning else guess, backends)
+        wish.write(settings, loaded.profile, how if tuning else guess, backends)
     document = head | {
         "queries": len(labels.queries), "guess": tuning is None,
         "settings": settings.changed_from(before), "settings_file": written,

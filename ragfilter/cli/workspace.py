@@ -71,7 +71,7 @@ def export(
 ) -> None:
     """Write a collection as JSONL that can be re-indexed, including rule edits.
 
-    Only chunks that the user may see are written. Without a user, the settings decide.
+    Writes only chunks that the user can see. Without a user, the settings decide.
     """
     user = viewing.viewer
     with options.open_for(data_dir, "collections") as bench:
@@ -97,19 +97,19 @@ def open_(
         "text=body. Repeatable. Default: by names and types.",
     ] = None,
     metric: Annotated[
-        str, "Distance of a table: l2, cosine or ip. Default: as its index, or cosine."
+        str, "Distance of a table: l2, cosine or ip. Default: its index's, or cosine."
     ] = "",
     data_dir: DataDir = None,
 ) -> None:
     """Open an existing Chroma collection or pgvector table as it is, and show what works with it.
 
-    It is read-only unless changes are allowed. No other program may have its folder open.
+    It is read-only unless you allow changes. Its folder must not be open in another program.
     """
     with options.open_for(data_dir, "collections") as bench:
         opening = Opening(folder, model, writable, columns_of(column or ()), metric)
         checks = bench.stores.open(name, opening, bench.load_embedder)
         model = bench.recorded_embedder(name).name
-    lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in checks]
+    lines = [f"{'works' if each.good else 'needs more'}: {each.words}" for each in checks]
     output.emit(output.text_of(f"{name} is open, queried with {model}", *lines))
 
 
@@ -131,8 +131,8 @@ def delete(
     if yes != name:
         raise InputError(
             "A deleted collection cannot be brought back.",
-            remedy=f"Add --yes {name} to delete it. `ragfilter collections export` keeps the "
-            "chunks that its user may see, `ragfilter labels export` the labels.",
+            remedy=f"Add --yes {name} to delete it. First save its chunks and labels, if you want, "
+            "with `ragfilter collections export` and `ragfilter labels export`.",
         )
     with options.open_for(data_dir, "collections") as bench:
         manage.delete(bench.workspace, name)
@@ -142,12 +142,12 @@ def delete(
 @command(workspace, json=True)
 def copy(
     source: Annotated[str, "The workspace to copy: a folder, or postgresql://…"],
-    target: Annotated[str, "Where to: an empty or missing folder, or an empty database."],
+    target: Annotated[str, "The new workspace: an empty or missing folder, or an empty database."],
 ) -> None:
-    """Copy a whole workspace, such as a folder into PostgreSQL. Interrupted, it goes on when run
-    again. At the end, counts and checksums of both are compared.
+    """Copy a whole workspace, such as a folder into PostgreSQL. If interrupted, run it again to
+    continue. At the end, counts and checksums of both are compared.
 
-    What other programs made in Chroma, prompts and templates are not copied.
+    Prompts, templates and other programs' Chroma collections are not copied.
     """
     with (
         open_workspace_of(read_deployment(data_dir=source), "copy") as here,

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, isfinite
+from typing import Any
 
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.replay import replay
@@ -91,11 +92,9 @@ def complete(
     for need in needs:
         if need.kind == "rerank":
             pool = _rerank(pool, need, settings, backends)
-        elif need.kind == "prune":
-            pool = (
-                pool if backends.pruner is None else _add_contributions(pool, need, backends.pruner)
-            )
-        elif backends.chat is not None:
+        elif need.kind == "prune" and backends.pruner is not None:
+            pool = _add_contributions(pool, need, backends.pruner)
+        elif need.kind == "judge" and backends.chat is not None:
             prompt = prompt_for_user(_hits(pool, need), pool, settings, user)
             judgement = call.ask(prompt, backends.chat, settings.judge, cache=backends.judgements)
             pool = _add_judgement(pool, judgement, settings, backends, user, push_down=push_down)
@@ -128,49 +127,40 @@ def without_failures(pool: Pool, *kinds: PendingKind) -> Pool:
     return replace(pool, failures=tuple(f for f in pool.failures if f.kind not in kinds))
 
 
-def _with_contributions(mine: Pool, theirs: Pool) -> Pool:
-    """`mine`, with what only `theirs` knows of the contributions of sentences."""
-    known = {hit.id: hit.contributions for hit in theirs.hits if hit.contributions is not None}
-    hits = tuple(
-        replace(hit, contributions=known[hit.id])
-        if hit.contributions is None and hit.id in known
-        else hit
-        for hit in mine.hits
-    )
-    return replace(mine, hits=hits) if known else mine
-
-
-def _without_failure(pool: Pool, reranker: str) -> Pool:
-    """The pool without the failure of this reranker; another one fails as before."""
-    return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
-
-
 def join_pools(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
+    scores = _only_in(theirs, mine, "rerank_score")
+    if scores and mine.reranker in ("", theirs.reranker):
+        # They end its failure.
+        mine = _without_failure(_with(mine, "rerank_score", scores), theirs.reranker)
+        mine = replace(mine, reranker=theirs.reranker, scores_are_ranks=theirs.scores_are_ranks)
     return replace(
-        _with_contributions(_with_scores(mine, theirs), theirs),
+        _with(mine, "contributions", _only_in(theirs, mine, "contributions")),
         judgements=call.join_judgements(theirs.judgements, mine.judgements),
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
     )
 
 
-def _with_scores(mine: Pool, theirs: Pool) -> Pool:
-    """`mine`, with the scores that its reranker gave only in `theirs`; they end its failure."""
-    if mine.reranker not in ("", theirs.reranker):
-        return mine
-    lacking = {hit.id for hit in mine.hits if hit.rerank_score is None}
-    known = {hit.id: hit.rerank_score for hit in theirs.hits if hit.rerank_score is not None}
-    if lacking.isdisjoint(known):
-        return mine
-    hits = tuple(
-        replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
-        for hit in mine.hits
-    )
-    scored = replace(
-        mine, hits=hits, reranker=theirs.reranker, scores_are_ranks=theirs.scores_are_ranks
-    )
-    return _without_failure(scored, theirs.reranker)
+def _only_in(theirs: Pool, mine: Pool, field: str) -> dict[str, Any]:
+    """What hits of `theirs` have in this field that those of `mine` lack, by id."""
+    lacking = {hit.id for hit in mine.hits if getattr(hit, field) is None}
+    values = ((hit.id, getattr(hit, field)) for hit in theirs.hits if hit.id in lacking)
+    return {i: value for i, value in values if value is not None}
+
+
+def _with(pool: Pool, field: str, values: Mapping[str, Any]) -> Pool:
+    """The pool whose hits have these values in a field, by id."""
+
+    def changed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        return tuple(replace(h, **{field: values[h.id]}) if h.id in values else h for h in hits)
+
+    return replace(pool, hits=changed(pool.hits), reachable=changed(pool.reachable))
+
+
+def _without_failure(pool: Pool, reranker: str) -> Pool:
+    """The pool without the failure of this reranker; another one fails as before."""
+    return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
@@ -192,7 +182,7 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
     key = reranker_key(settings.quality)
     if pool.reranker != key:
         # Scores of another reranker mean something else.
-        pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
+        pool = _with(pool, "rerank_score", {hit.id: None for hit in pool.hits})
     pool = _without_failure(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
@@ -201,11 +191,8 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
     except Exception as error:
         return replace(_with_failure(pool, "rerank", key, error), reranker=key)
     scores, ordered = _on_scale(raw, settings.quality)
-    fresh = dict(zip(ids, scores, strict=True))
-    hits = tuple(
-        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
-    )
-    return replace(pool, hits=hits, reranker=key, scores_are_ranks=ordered)
+    pool = _with(pool, "rerank_score", dict(zip(ids, scores, strict=True)))
+    return replace(pool, reranker=key, scores_are_ranks=ordered)
 
 
 def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
@@ -217,24 +204,17 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
         for i, hit in hits.items()
     ]
     try:
-        made = within(PRUNING_S, lambda: pruner.contributions(pool.query, passages))
-        values = [tuple(float(value) for value in each) for each in made]
+        answer = within(PRUNING_S, lambda: pruner.contributions(pool.query, passages))
+        values = [tuple(float(value) for value in each) for each in answer]
         right = [len(each) for each in values] == [len(one.pieces) for one in passages]
         if not right or not all(0 <= value <= 1 for each in values for value in each):
             raise ModelError(
-                f"{pruner.name} gave no value from 0 to 1 for each sentence.",
+                f"{pruner.name} did not give every sentence a value from 0 to 1.",
                 remedy="Choose another pruner.",
             )
     except Exception as error:
         return _with_failure(pool, "prune", pruner.name, error)
-    new = dict(zip(hits, values, strict=True))
-
-    def of(given: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        return tuple(
-            replace(hit, contributions=new[hit.id]) if hit.id in new else hit for hit in given
-        )
-
-    return replace(pool, hits=of(pool.hits), reachable=of(pool.reachable))
+    return _with(pool, "contributions", dict(zip(hits, values, strict=True)))
 
 
 def _with_failure(pool: Pool, kind: PendingKind, model: str, error: Exception) -> Pool:
@@ -260,7 +240,7 @@ def _scores(
     scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]
     if len(scores) != len(texts) or not all(map(isfinite, scores)):
         raise ModelError(
-            f"{reranker.name} gave no finite score for each of {len(texts)} chunks.",
+            f"{reranker.name} did not give a finite score for each of {len(texts)} chunks.",
             remedy="Choose another reranker, or none.",
         )
     return scores

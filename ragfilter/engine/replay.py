@@ -197,12 +197,13 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
 def renew_rules(
     pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int
 ) -> Pool | None:
-    """The pool with the rules that `chunks` (by id) have now, itself if they are the same; None if
-    only a search could tell what comes in: fewer than `wanted` hits stay clean, or a text was never
-    fetched that may be needed now. Rules count also while `settings` leave them off."""
-    known = (chunk for chunk in pool.chunks if chunk.id in chunks)
+    """The pool with the rules that `chunks` (by id) have now; None if only a search could tell
+    what comes in: fewer than `wanted` hits stay clean, or a text was never fetched that may be
+    needed now. Rules count also while `settings` leave them off."""
+    hits = (*pool.hits, *pool.reachable)
+    known = (c for c in (*(hit.chunk for hit in hits), *pool.references) if c.id in chunks)
     rules = {c.id: chunks[c.id].rule for c in known if c.rule != chunks[c.id].rule}
-    renewed = with_rules(pool, rules) if rules else pool
+    renewed = with_rules(pool, rules)
     # Chunks that only a side of a comparison brought in take no part in how far a search goes.
     on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
     scan = scan_rules(renewed)
@@ -219,9 +220,8 @@ def renew_rules(
 
 def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int:
     """The number of clean hits among those that enter the first layer."""
-    rules = scan_rules(pool)
-    hits = retrieved(pool, settings, user)
-    return sum(is_clean(hit.chunk, settings, rules, user) for hit in hits)
+    scan, hits = scan_rules(pool), retrieved(pool, settings, user)
+    return sum(is_clean(hit.chunk, settings, scan, user) for hit in hits)
 
 
 def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:

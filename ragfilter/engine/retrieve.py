@@ -120,12 +120,7 @@ def gather(
 
 
 def _gather(
-    query: str,
-    settings: Settings,
-    backends: Backends,
-    user: User | None,
-    *,
-    wide: bool,
+    query: str, settings: Settings, backends: Backends, user: User | None, *, wide: bool
 ) -> tuple[Pool, Scan | None]:
     """The pool, and the query matched with every rule of the collection; None if that was not
     needed."""
@@ -156,8 +151,8 @@ def _gather(
     if far or settings.query_must.enabled:
         distinct = _distinct_rules(collection, catalogue)
     scan = None if distinct is None else rule_book(distinct).scan(query)
-    rules = scan or rule_book(()).scan(query)
-    passes = _clean_test(settings, user, search.known, rules, wide=far)
+    known_scan = scan or rule_book(()).scan(query)
+    passes = _clean_test(settings, user, search.known, known_scan, wide=far)
     reach = _reach_of(settings, user, distinct, wide=far)
 
     def passing(clean: int) -> Pairs:
@@ -168,7 +163,7 @@ def _gather(
             return search.among(vectors[0], most, ids) if most > clean else []
         if distinct is None:
             return []
-        return search.by_rules(vectors[0], reach.wanted, tuple(filter(rules.passes, distinct)))
+        return search.by_rules(vectors[0], reach.wanted, tuple(filter(known_scan.passes, distinct)))
 
     findings = _search(vectors[0], reach, search, passes, passing)
     all_hidden = search.push_down and not findings.pairs
@@ -193,7 +188,9 @@ def _gather(
     findings.searches += len(entities)
     if not is_certain:
         entities = _titled(entities, collection, user)
-    _add_sides(findings, entities, vectors[0], search)
+    # The first side that found a chunk is the one that is named.
+    by_side = {i: f"entity:{each.name}" for each in reversed(entities) for i in each.ids}
+    findings.add(by_side, vectors[0], search)
 
     # 5. Fetch the texts of what can be shown or kept: the texts of a whole pool take too long.
     # Only an operator, who sees the wide pool, sees what is hidden, or that all of it is.
@@ -249,40 +246,20 @@ def _sides(query: str, settings: Settings, *, wide: bool) -> tuple[tuple[str, ..
     return compared or alternatives(query), bool(compared)
 
 
-def _add_sides(
-    findings: SearchFindings, entities: Sequence[Entity], vector: Vectors, search: Search
-) -> None:
-    """Add what only the sides found, with its distance to the query."""
-    own = {i for i, _ in findings.pairs}
-    extra = list(dict.fromkeys(i for e in entities for i in e.ids if i not in own))
-    # The first side that found a chunk is the one that is named.
-    for entity in reversed(entities):
-        findings.found_by |= {i: f"entity:{entity.name}" for i in entity.ids if i not in own}
-    if extra:
-        findings.pairs += search.among(vector, len(extra), extra)
-        findings.searches += any(map(search.seen, extra))
-
-
 def _add_words(
     findings: SearchFindings, query: str, vector: Vectors, search: Search
 ) -> Mapping[str, Mapping[str, Score]]:
-    """Add what only the search by words found, with its distance to the query. The lexical and
-    fused scores, by id."""
-    found = find_words(query, search)
+    """Add what only the search by words found. The lexical and fused scores, by id."""
+    by_words = find_words(query, search)
     own = [i for i, _ in findings.pairs if search.seen(i) and i not in findings.found_by]
-    scores = fuse(own, found)
-    extra = [i for i, _ in found if i not in {*own, *findings.found_by}]
-    if extra:
-        findings.found_by |= dict.fromkeys(extra, "lexical")
-        findings.pairs += search.among(vector, len(extra), extra)
-        findings.searches += 1
-    return scores
+    findings.add({i: "lexical" for i, _ in by_words}, vector, search)
+    return fuse(own, by_words)
 
 
 def _in_order(pairs: Pairs, collection: Collection) -> Pairs:
     """The pairs by distance; in a store that gives only an order, each with its place in it."""
     if collection.space == "rank":
-        log.warning("%s gives no distances: what compares them is left out", collection.name)
+        log.warning("%s gives no distances, so only its order counts", collection.name)
         return [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
     return sorted(pairs, key=by_distance)
 
@@ -317,15 +294,14 @@ def _with_pinned_texts(
     if not full:
         return pool
     return replace(
-        pool,
-        hits=tuple(replace(h, chunk=full[h.id]) if h.id in full else h for h in pool.hits),
+        pool, hits=tuple(replace(h, chunk=full[h.id]) if h.id in full else h for h in pool.hits)
     )
 
 
 def _distinct_rules(collection: Collection, catalogue: Catalogue | None) -> tuple[str, ...] | None:
     """The distinct rules of the collection; None if a rule becomes known only with its chunk."""
     if catalogue is not None:
-        return catalogue.rules
+        return catalogue.distinct_rules
     return collection.distinct_rules() if isinstance(collection, DistinctRules) else None
 
 
@@ -357,7 +333,7 @@ class SearchReach:
 
 
 def _reach_of(
-    settings: Settings, user: User, rules: Sequence[str] | None, *, wide: bool
+    settings: Settings, user: User, distinct: Sequence[str] | None, *, wide: bool
 ) -> SearchReach:
     pool_size = settings.retrieval.pool_size
     most = pool_size * WIDEST
@@ -367,7 +343,7 @@ def _reach_of(
         width = max(pool_size, wanted, fused)
         return SearchReach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
     wanted = usable_hits(settings)
-    ruled = settings.query_must.enabled and (rules is None or bool(rules))
+    ruled = settings.query_must.enabled and (distinct is None or bool(distinct))
     filtered = ruled or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = max(fused, SPARE * wanted if filtered else wanted)
     if any(layer.reads_pool(settings) for layer in _on(settings)):
@@ -421,7 +397,7 @@ def _only_sources(
     visible_sources = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
     if catalogue and not any(map(fits, visible_sources)):
         raise InputError(
-            f"No file of the collection {name!r} matches {pattern!r}.",
+            f"No file in the collection {name!r} matches {pattern!r}.",
             remedy=_files_there(visible_sources),
         )
     sources = dict.fromkeys(chunk.source for chunk in catalogue.audiences)
@@ -461,6 +437,15 @@ class SearchFindings:
     pairs: Pairs
     found_by: dict[str, str]
     searches: int
+
+    def add(self, found_by: Mapping[str, str], vector: Vectors, search: Search) -> None:
+        """Add those of these chunks that are new, with their distances to the query."""
+        own = {i for i, _ in self.pairs}
+        new = {i: finder for i, finder in found_by.items() if i not in own}
+        if new:
+            self.found_by |= new
+            self.pairs += search.among(vector, len(new), list(new))
+            self.searches += any(map(search.seen, new))
 
 
 def _search(

@@ -145,7 +145,7 @@ def find_words(query: str, search: Search) -> Pairs:
     if isinstance(collection, TextSearch):
         return collection.matching(query, LEXICAL_DEPTH, where=Where(search.user, search.files))
     if search.learned is not None:
-        log.warning("%s is too large to be searched by words", collection.name)
+        log.warning("%s is too large to search by words", collection.name)
         return []
     ids = tuple(sorted(filter(search.seen, search.known)))
     words = [word for word in tokens(query) if word not in FUNCTION_WORDS]

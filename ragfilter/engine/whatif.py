@@ -193,7 +193,9 @@ class _Search:
         here = now / step
         nearest = []
         for end, way in ((round(low / step), -1), (round(high / step), 1)):
-            places = range(_beside(here, way), end + way, way)
+            # The first whole step beside the value.
+            first = math.floor(here + 1e-6) + 1 if way > 0 else math.ceil(here - 1e-6) - 1
+            places = range(first, end + way, way)
             # A whole number of steps, so that a decimal is written as it is read.
             values = [now, *(n if info.value_type is int else round(n * GRID, 3) for n in places)]
             value = self._first(info.path, values)
@@ -263,11 +265,6 @@ def _first_turn(at: Callable[[int], tuple[bool, object]], low: int, high: int) -
     middle = (low + high) // 2
     first = _first_turn(at, low, middle)
     return _first_turn(at, middle, high) if first is None else first
-
-
-def _beside(here: float, way: int) -> int:
-    """The first whole step after `here` in this direction."""
-    return math.floor(here + 1e-6) + 1 if way > 0 else math.ceil(here - 1e-6) - 1
 
 
 def _shown(value: Any) -> str:

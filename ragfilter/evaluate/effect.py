@@ -24,13 +24,7 @@ from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, rel
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
-from ragfilter.rules.families import (
-    Family,
-    Proposal,
-    as_finding,
-    find_families,
-    propose,
-)
+from ragfilter.rules.families import Family, Proposal, as_finding, find_families, propose
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import Rule, parse

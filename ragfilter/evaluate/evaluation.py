@@ -375,5 +375,5 @@ def _grades(query_id: str, given: object) -> dict[str, int]:
     except (AttributeError, TypeError):
         raise InputError(
             f"The labels of {query_id!r} are {given!r}.",
-            remedy="Pass chunk id to whole-number grade, such as {'c1': 2, 'c2': 0}.",
+            remedy="Map chunk ids to whole-number grades, such as {'c1': 2, 'c2': 0}.",
         ) from None

@@ -30,14 +30,7 @@ from ragfilter.evaluate.prefixes import (
     prefixes,
     without_nothing,
 )
-from ragfilter.evaluate.variants import (
-    ABOUT_ORACLE,
-    CURRENT,
-    FIXED,
-    ORACLE,
-    UNFILTERED,
-    Variant,
-)
+from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
 
 with extra("eval"):
     import pandas as pd

@@ -39,8 +39,7 @@ from ragfilter.layers.strategies.calibrated import (
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.report.summary import NO_BUDGET
-from ragfilter.settings.learned import FEATURES, MIN_LABELLED, Calibration, Split
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import FEATURES, MIN_LABELLED, Calibration, Settings, Split
 
 DEPTH = 50
 """How many hits of each query are used."""

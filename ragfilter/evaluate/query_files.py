@@ -312,7 +312,7 @@ def _span(given: Mapping[str, Any], where: str, sources: Path | None) -> Span:
         page, grade = int(given.get("page", -1)), int(given.get("grade", RELEVANT))
         quote = whole(given.get("quote", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise InputError(f"{where}: this is not a label of a span.", remedy=SPAN) from None
+        raise InputError(f"{where}: this is not a span's label.", remedy=SPAN) from None
     if not quote and sources is not None and 0 <= start < end:
         quote = read_text(sources / source)[start:end]
     if not quote.strip() or not question:
@@ -363,7 +363,7 @@ def read_traces(path: Path) -> Recordings:
         try:
             spans = list(_spans(line))
         except (KeyError, TypeError, AttributeError, RecursionError):
-            raise InputError(f"{where}: this is no message of OTLP.", remedy=TRACE) from None
+            raise InputError(f"{where}: this is not an OTLP message.", remedy=TRACE) from None
         for span in spans:
             query = _question(span.get("input.value"))
             by_place: dict[int, dict[str, str]] = {}

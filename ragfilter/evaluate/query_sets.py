@@ -13,14 +13,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, measurable, missi
 from ragfilter.evaluate.labelling import Agreement, agreement
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import (
-    LABELLED,
-    Label,
-    LabelBook,
-    Maker,
-    qrels_of,
-    visible_labels,
-)
+from ragfilter.stores.labels import LABELLED, Label, LabelBook, Maker, qrels_of, visible_labels
 from ragfilter.text.normalise import whole
 
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"

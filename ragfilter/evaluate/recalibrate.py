@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from ragfilter.layers.base import far_end
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.registry import strategy
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Pool, similarity
-from ragfilter.settings.learned import Calibration, TunedOn
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Calibration, Settings, TunedOn
 
 Floats = NDArray[np.float64]
 DEPTH = 50

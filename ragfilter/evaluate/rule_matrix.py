@@ -21,9 +21,8 @@ decides a chunk if the rule without that part would decide otherwise, or no long
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import accumulate
 
 from ragfilter.engine.replay import keep, replay, retrieved, with_rules
@@ -311,54 +310,47 @@ def _prepare_all(
     book = RuleBook(filter(None, rules))
     unruled: dict[str, Chunk] = {}
 
-    def without_rule(chunk: Chunk) -> Chunk:
-        return unruled.get(chunk.id) or unruled.setdefault(chunk.id, replace(chunk, rule=None))
+    def without_rule(hit: Hit) -> Hit:
+        chunk = hit.chunk
+        bare = unruled.get(chunk.id) or unruled.setdefault(chunk.id, replace(chunk, rule=None))
+        return replace(hit, chunk=bare)
 
-    prepare = partial(_prepare, book=book, settings=settings, user=user, without_rule=without_rule)
-    return [prepare(i, pool, qrels.get(i)) for i, pool in pools.items()]
-
-
-def _prepare(
-    query_id: str,
-    pool: Pool,
-    labels: Mapping[str, int] | None,
-    *,
-    book: RuleBook,
-    settings: Settings,
-    user: User,
-    without_rule: Callable[[Chunk], Chunk],
-) -> _Question:
-    scan = book.scan(pool.query)
-    hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
     on = [layer for layer in LAYERS if layer.enabled(settings)]
     at = [layer.name for layer in on].index("query_must")
-    inputs = LayerInput(settings, pool, scan, user, explain=False)
-    step = on[at].apply(hits, inputs)
-    reached = _reached(hits, pool, settings, scan)
-    # Later layers look at none of the hits behind, except pinned ones, which they put first.
-    reached_ids = {hit.id for hit in reached}
-    reached += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in reached_ids]
-    reached_ids.update(step.pinned)
-    if _follows(settings, step.pinned):
-        blocked = (hit for hit in hits if not scan.passes(hit.chunk.rule))
-        reached += [hit for hit in blocked if hit.id not in reached_ids]
-    survivors = tuple(hit for hit in step.hits if hit.id in reached_ids)
-    question = _Question(
-        id=query_id,
-        pool=pool,
-        settings=settings,
-        user=user,
-        scan=scan,
-        reached=tuple(reached),
-        survivors=survivors,
-        blocked=_blocked(hits, survivors, reached_ids, scan, without_rule),
-        behind=tuple(on[at + 1 :]),
-        inputs=inputs.after(step),
-        relevant=relevant_of(labels or {}),
-    )
-    kept, waiting = question.let_pass(())
-    scores = None if labels is None else precision_recall_f1(kept, question.relevant)
-    return replace(question, kept=kept, scores=scores, waiting=waiting)
+
+    def prepare(query_id: str, pool: Pool, labels: Mapping[str, int] | None) -> _Question:
+        scan = book.scan(pool.query)
+        hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
+        inputs = LayerInput(settings, pool, scan, user, explain=False)
+        step = on[at].apply(hits, inputs)
+        reached = _reached(hits, pool, settings, scan)
+        # Later layers look at none of the hits behind, except pinned ones, which they put first.
+        reached_ids = {hit.id for hit in reached}
+        reached += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in reached_ids]
+        reached_ids.update(step.pinned)
+        stopped = [hit for hit in hits if not scan.passes(hit.chunk.rule)]
+        if _follows(settings, step.pinned):
+            reached += [hit for hit in stopped if hit.id not in reached_ids]
+        survivors = tuple(hit for hit in step.hits if hit.id in reached_ids)
+        stays = {hit.id for hit in survivors}
+        before = dict(zip(
+            (hit.id for hit in hits), accumulate((hit.id in stays for hit in hits), initial=0),
+            strict=False,
+        ))  # fmt: skip
+        question = _Question(
+            id=query_id, pool=pool, settings=settings, user=user, scan=scan,
+            reached=tuple(reached), survivors=survivors, behind=tuple(on[at + 1 :]),
+            blocked={
+                hit.id: (before[hit.id], without_rule(hit)) for hit in stopped
+                if hit.id in reached_ids
+            },
+            inputs=inputs.after(step), relevant=relevant_of(labels or {}),
+        )  # fmt: skip
+        kept, waiting = question.let_pass(())
+        scores = None if labels is None else precision_recall_f1(kept, question.relevant)
+        return replace(question, kept=kept, scores=scores, waiting=waiting)
+
+    return [prepare(i, pool, qrels.get(i)) for i, pool in pools.items()]
 
 
 def _follows(settings: Settings, pinned: Mapping[str, str]) -> bool:
@@ -379,22 +371,6 @@ def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) ->
             reached.append(hit)
             wanted -= scan.passes(hit.chunk.rule)
     return reached
-
-
-def _blocked(
-    hits: Sequence[Hit],
-    survivors: Iterable[Hit],
-    reached_ids: Container[str],
-    scan: Scan,
-    without_rule: Callable[[Chunk], Chunk],
-) -> dict[str, tuple[int, Hit]]:
-    stays = {hit.id for hit in survivors}
-    before = accumulate((hit.id in stays for hit in hits), initial=0)
-    return {
-        hit.id: (place, replace(hit, chunk=without_rule(hit.chunk)))
-        for hit, place in zip(hits, before, strict=False)
-        if hit.id in reached_ids and not scan.passes(hit.chunk.rule)
-    }
 
 
 def _ids(hits: Iterable[Hit]) -> tuple[str, ...]:

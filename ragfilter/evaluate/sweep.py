@@ -19,7 +19,7 @@ from ragfilter.evaluate.crossval import Tables
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
 from ragfilter.layers.cutoff import cut_hits
-from ragfilter.layers.strategies.registry import strategy
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, Hit, Need, Pool, PoolResult, User, undecided
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import MAX_CHUNKS

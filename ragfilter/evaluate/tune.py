@@ -43,11 +43,10 @@ from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.base import far_end
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.registry import STRATEGIES, strategy
+from ragfilter.layers.strategies.base import strategies, strategy
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
-from ragfilter.settings.learned import TunedOn
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Settings, TunedOn
 from ragfilter.text.numbers import counted
 
 RERANKED = 20
@@ -96,7 +95,7 @@ def candidates(
                 spec.name, spec.reads, 1.0 if always_reranks(base.quality) else spread
             )
         )
-        for spec in STRATEGIES
+        for spec in strategies().values()
         if spec.values_of is None
     }
 

@@ -18,7 +18,7 @@ from ragfilter.evaluate.prefixes import DEEPEST
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import SWITCHES
-from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.layers.strategies.base import strategies
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -77,7 +77,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
                 "strategy",
                 base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}),
             )
-            for spec in STRATEGIES
+            for spec in strategies().values()
             # A learned strategy joins the others once it has been learned.
             if spec.values_of is None or settings.cutoff.calibration
         ),

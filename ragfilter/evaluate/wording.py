@@ -16,8 +16,7 @@ from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
-from ragfilter.settings.learned import Calibration
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Calibration, Settings, field
 from ragfilter.text.numbers import counted, distance, signed
 
 if TYPE_CHECKING:

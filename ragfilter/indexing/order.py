@@ -176,7 +176,7 @@ def carry_out(
     if order.embedder and pinned and order.embedder != pinned:
         raise InputError(
             f"This workspace is open with the embedding model {pinned}, not with {order.embedder}.",
-            remedy=f"Index with {pinned}, or close what has the workspace open.",
+            remedy=f"Index with {pinned}, or close the app that has it open.",
         )
     if bench.stores.opening(name).folder:
         raise InputError(

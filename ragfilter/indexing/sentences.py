@@ -15,7 +15,7 @@ from time import monotonic
 
 import numpy as np
 
-from ragfilter.answer.extractive import passages
+from ragfilter.answer.extractive import passages_of
 from ragfilter.basics import database
 from ragfilter.errors import RagfilterError, extra
 from ragfilter.models.embedders import OPENAI
@@ -154,7 +154,7 @@ def prepare(
                 if database is None
                 else database.texts(name)
             )
-            texts = [text for chunk in chunks for text in passages(chunk)]
+            texts = [text for chunk in chunks for text in passages_of(chunk.title, chunk.text)]
             every = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
             known = sentences.find(model.name, every)
             # Texts of one length are computed together.

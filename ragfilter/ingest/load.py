@@ -99,7 +99,7 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
         yield from _folder(path, reading, source=str(path))
     elif what != "file":
         # A named pipe would be waited for without end.
-        raise InputError(f"{path} does not exist, or is no file or folder.", remedy=REMEDY)
+        raise InputError(f"{path} does not exist, or is not a file or folder.", remedy=REMEDY)
     elif suffix == ARCHIVE:
         with tempfile.TemporaryDirectory() as folder:
             unpack(path, Path(folder), source=path.name)
@@ -244,7 +244,7 @@ def unpack(
                 raise InputError(
                     f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, "
                     f"or {MAX_FILES:,} files.",
-                    remedy="Pack less into one zip.",
+                    remedy="Put less into one zip.",
                 )
             opened.extractall(folder, wanted)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:

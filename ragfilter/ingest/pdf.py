@@ -40,7 +40,7 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
         yield from records
         raise
     if not records:
-        raise InputError(f"{source}: the pages of this PDF hold no text.", remedy=f"{SCANNED}.")
+        raise InputError(f"{source}: the pages of this PDF have no text.", remedy=f"{SCANNED}.")
     without = [page for page, size in sizes.items() if not size]
     little = [page for page, size in sizes.items() if 0 < size < LITTLE]
     gaps = [f"no text on {_ranges(without)}"] if without else []

@@ -35,11 +35,7 @@ NO_DECISION = "no decision could be read in the judge's answer"
 
 
 def ask(
-    prompt: JudgePrompt,
-    chat: ChatModel,
-    settings: Judge,
-    *,
-    cache: JudgementCache | None = None,
+    prompt: JudgePrompt, chat: ChatModel, settings: Judge, *, cache: JudgementCache | None = None
 ) -> Judgement:
     """Make one call, or none if the same was asked before and the answer is in the `cache`. Never
     raises: a failure is in `Judgement.error`."""
@@ -151,26 +147,26 @@ class JudgementCache:
         if self._texts is None or not judgement.verdicts:
             return
         try:
-            kept = _STORED.dump_json(replace(judgement, reply="", cached=False)).decode()
+            text = _STORED.dump_json(replace(judgement, reply="", cached=False)).decode()
         except ValueError:
             # Lone surrogates: such an id cannot be written.
             return
-        self._texts.put(self._key(judgement.model, judgement.prompt_key), kept)
+        self._texts.put(self._key(judgement.model, judgement.prompt_key), text)
 
     def _key(self, model: str, prompt_key: str) -> str:
-        asked = json.dumps([self._endpoint, model, prompt_key])
-        return f"judgement-1:{sha256(asked.encode()).hexdigest()}"
+        request = json.dumps([self._endpoint, model, prompt_key])
+        return f"judgement-1:{sha256(request.encode()).hexdigest()}"
 
 
 def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
     """The judgements of a pool with new ones: one per prompt, the latest last, in a limited number.
     A failure never replaces a success."""
-    kept: dict[object, Judgement] = {}
+    by_prompt: dict[object, Judgement] = {}
     for judgement in (*before, *new):
         prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)
-        known = kept.get(prompt)
-        if known is not None and judgement.error and not known.error:
+        earlier = by_prompt.get(prompt)
+        if earlier is not None and judgement.error and not earlier.error:
             continue
-        kept.pop(prompt, None)
-        kept[prompt] = judgement
-    return tuple(kept.values())[-MAX_OF_ONE_POOL:]
+        by_prompt.pop(prompt, None)
+        by_prompt[prompt] = judgement
+    return tuple(by_prompt.values())[-MAX_OF_ONE_POOL:]

@@ -98,7 +98,7 @@ class ParsedVerdicts(NamedTuple):
     unreadable: tuple[str, ...]
 
 
-class _Said(NamedTuple):
+class _NamedAction(NamedTuple):
     """A decision for what is called `name`. `action` is empty if it is unknown, None if it is not
     clear what was decided about it."""
 
@@ -106,7 +106,7 @@ class _Said(NamedTuple):
     action: str | None
 
 
-class _Asked:
+class _ChunkIds:
     """The ids that were asked about, and what a decision about them looks like."""
 
     def __init__(self, ids: Sequence[str]) -> None:
@@ -145,19 +145,19 @@ class _Asked:
         match = None if cell in self.ids else self._cell.fullmatch(cell)
         return "" if match and _is_ordinal(match) else self.id_of(match["id"] if match else cell)
 
-    def in_line(self, line: str) -> _Said | None:
+    def in_line(self, line: str) -> _NamedAction | None:
         """The decision of a line that begins with an id or a number."""
         match = self._line.match(line)
         if match is None:
             return None
-        return _Said(match["id"], None if _is_ordinal(match) else _action(match))
+        return _NamedAction(match["id"], None if _is_ordinal(match) else _action(match))
 
     def mentioned(self, text: str) -> set[str]:
         """Every id in `text`."""
         return {self.id_of(match[0]) for match in self._mention.finditer(text)}
 
-    def counting(self, decisions: Iterable[_Said]) -> set[str]:
-        """The numbers in `said` that may count the chunks, from 0 or 1 on, rather than be ids."""
+    def counting(self, decisions: Iterable[_NamedAction]) -> set[str]:
+        """The numbers that may count the chunks, from 0 or 1 on, rather than be ids."""
         names = {one.name for one in decisions if one.action is not None and one.name}
         numbers = {name for name in names if name.isdecimal()}
         others = {i for i in map(self.id_of, names - numbers) if i}
@@ -185,7 +185,7 @@ _UNASKED = re.compile(
 
 def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     """Read what `text` says about the ids in `asked`."""
-    ids = _Asked(asked)
+    ids = _ChunkIds(asked)
     by_id: dict[str, list[Verdict | None]] = {chunk_id: [] for chunk_id in asked}
     text = without_thought(text)
     decisions = _decisions(text, ids)
@@ -223,9 +223,9 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     return ParsedVerdicts(tuple(verdicts), tuple(remarks), tuple(unreadable))
 
 
-def _decisions(text: str, asked: _Asked) -> list[_Said]:
+def _decisions(text: str, asked: _ChunkIds) -> list[_NamedAction]:
     """What decides in `text`, in its order: lines, and what JSON says."""
-    decisions: list[_Said] = []
+    decisions: list[_NamedAction] = []
     in_json = False
     try:
         for decision, from_json in _read(text, asked, with_json=True):
@@ -236,7 +236,7 @@ def _decisions(text: str, asked: _Asked) -> list[_Said]:
     return decisions
 
 
-def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said, bool]]:
+def _read(text: str, asked: _ChunkIds, *, with_json: bool) -> Iterator[tuple[_NamedAction, bool]]:
     """The decisions in `text`, and whether each is in JSON. Raises ValueError or RecursionError if
     its JSON cannot be read."""
     value = _JSON.search(text) if with_json else None
@@ -253,11 +253,11 @@ def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said,
             data, at = json.JSONDecoder().raw_decode(text, value.start())
             for item in JudgeAnswer.model_validate(data).decisions:
                 name = asked.id_in(item.chunk_id) or item.chunk_id
-                yield _Said(name, _action_in(str(item.action))), True
+                yield _NamedAction(name, _action_in(str(item.action))), True
             fresh = False
             continue
         elif _UNASKED.match(line):
-            yield _Said("", "KEEP"), False
+            yield _NamedAction("", "KEEP"), False
         at, fresh = end + 1, True
 
 

@@ -102,10 +102,7 @@ def width(settings: Judge) -> int:
 
 
 def candidates(
-    hits: Sequence[Hit],
-    settings: Judge,
-    space: Space,
-    pinned: Collection[str] = frozenset(),
+    hits: Sequence[Hit], settings: Judge, space: Space, pinned: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
     """The first `width` hits that are pinned or have a similarity of at least `min_relevance`; all
     of them if the store gives no distances."""
@@ -130,7 +127,9 @@ def build_prompt(
     opening = f"Query: {query}\n"
     room = settings.max_prompt_tokens - estimate(system(variant)) - estimate(opening)
     quota = min(room, max(room // 4, MIN_QUOTA), variant.most_tokens or room)
-    scored = [(hit.chunk, _score(similarity(hit.distance, space))) for hit in hits]
+    similarities = [similarity(hit.distance, space) for hit in hits]
+    scores = ["unknown" if isnan(value) else f"{value:.3f}" for value in similarities]
+    scored = list(zip((hit.chunk for hit in hits), scores, strict=True))
     shown = blocks(query, scored, room=room, most=quota, fields=variant.fields)
     content = opening + "".join(block.text for block in shown)
     ids = tuple(hit.id for hit in hits)
@@ -141,10 +140,6 @@ def build_prompt(
         version(variant),
         tuple(i for i, block in zip(ids, shown, strict=False) if block.shortened),
     )
-
-
-def _score(similarity: float) -> str:
-    return "unknown" if isnan(similarity) else f"{similarity:.3f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,15 +49,15 @@ def nearness(pool: Pool) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
-    """What a layer may read: the settings, the pool, the scanned query, the user, the pins with the
-    reason of each, whether an earlier layer put the hits in a reranker's order, and the lowered
+    """What a layer may read: the settings, the pool, the `scan` of rules, the user, the pins with
+    the reason of each, whether an earlier layer put the hits in a reranker's order, and the lowered
     distances. `shared` is what layers compute once for all of them. Without `explain`, nobody reads
     decisions, details and notes, and a layer may leave them out.
     """
 
     settings: Settings
     pool: Pool
-    rules: Scan
+    scan: Scan
     user: User
     pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
@@ -104,7 +104,7 @@ class LayerInput:
         return LayerInput(
             self.settings,
             self.pool,
-            self.rules,
+            self.scan,
             self.user,
             pinned={**output.pinned, **self.pinned},
             lowered=output.lowered or self.lowered,

@@ -51,11 +51,11 @@ def with_clearance(settings: Settings, user: User) -> Settings:
     return settings.with_values({"clearance.enabled": on})
 
 
-def is_clean(chunk: Chunk, settings: Settings, rules: Scan, user: User | None) -> bool:
+def is_clean(chunk: Chunk, settings: Settings, scan: Scan, user: User | None) -> bool:
     """Whether the user may see `chunk`, and its rule holds where rules are on."""
     if not viewer(user, settings).sees(chunk):
         return False
-    return not settings.query_must.enabled or rules.passes(chunk.rule)
+    return not settings.query_must.enabled or scan.passes(chunk.rule)
 
 
 def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:

@@ -23,9 +23,8 @@ from ragfilter.layers.base import (
 )
 from ragfilter.layers.origin import check_tuned
 from ragfilter.layers.quality import ORDERED, UNSCORED
-from ragfilter.layers.strategies.base import EPSILON
+from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
-from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.layers.top_k import limit as top_k_limit
 from ragfilter.model import (
     Cut,
@@ -51,11 +50,7 @@ LIMITS = "cutoff.limits"
 
 
 def cut(
-    values: Sequence[float],
-    settings: Cutoff,
-    *,
-    pinned: int = 0,
-    background: float | None = None,
+    values: Sequence[float], settings: Cutoff, *, pinned: int = 0, background: float | None = None
 ) -> Cut:
     """How many of `values` are kept, and why.
 
@@ -102,7 +97,8 @@ def cut_hits(
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """What every strategy makes of the same values, with the current settings. One that lacks a
     background, or has values of its own, is left out."""
-    names = [s.name for s in STRATEGIES if s.values_of is None or s.name == detail.cut.strategy]
+    own = detail.cut.strategy
+    names = [name for name, s in strategies().items() if s.values_of is None or name == own]
     cuts = (
         cut_hits(
             detail.values,
@@ -296,10 +292,7 @@ def _by_place(
 
 
 def _by_probability(
-    pins: tuple[Hit, ...],
-    free: tuple[Hit, ...],
-    values: Sequence[float] | None,
-    settings: Cutoff,
+    pins: tuple[Hit, ...], free: tuple[Hit, ...], values: Sequence[float] | None, settings: Cutoff
 ) -> _Scale | None:
     """By 1 − the probability of relevance, None if it is not known. A probability of 0 is the
     background. If not a prefix is wanted but the best set, the most probable come first."""
@@ -317,17 +310,17 @@ def by_name(
 ) -> dict[str, float]:
     """The distance of each hit by the score of this name, by id; not of hits without one. With
     `places`, the rank by a score that only gives an order."""
-    found: dict[str, float] = {}
+    distances: dict[str, float] = {}
     by_distance = score == "dense" and not any(score in hit.scores for hit in hits)
     for hit in hits if score else ():
         if score in hit.scores:
             own = hit.scores[score]
-            found[hit.id] = own.rank if places and own.metric == "rank" else own.distance
+            distances[hit.id] = own.rank if places and own.metric == "rank" else own.distance
         elif by_distance and pool.space != "rank":
-            found[hit.id] = hit.distance
+            distances[hit.id] = hit.distance
         elif score == "rerank" and hit.rerank_score is not None and not pool.scores_are_ranks:
-            found[hit.id] = 1.0 - hit.rerank_score
-    return found
+            distances[hit.id] = 1.0 - hit.rerank_score
+    return distances
 
 
 def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
@@ -437,7 +430,7 @@ def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
 def _unused(settings: Settings) -> frozenset[str]:
     """What other strategies read and the chosen one does not."""
     cutoff = settings.cutoff
-    every = frozenset(name for each in STRATEGIES for name in each.reads)
+    every = frozenset(name for each in strategies().values() for name in each.reads)
     idle = every - frozenset(strategy(cutoff.strategy).reads)
     named = cutoff.score or settings.retrieval.lexical
     return idle.union(

@@ -34,20 +34,20 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Best first: what resembles a kept chunk goes, then what only holds words that are covered."""
     settings = inputs.settings.diversity
     first, rest = hits[:LOOKED_AT], hits[LOOKED_AT:]
-    held = _telling_words(inputs.pool.query, first)
+    words = _telling_words(inputs.pool.query, first)
     alike = _Alike()
     covered: Counter[str] = Counter()
     kept: list[Hit] = []
     decisions: list[Decision] = []
     for hit in first:
-        decision = _decide(hit, alike, held[hit.id], covered, settings)
+        decision = _decide(hit, alike, words[hit.id], covered, settings)
         if hit.id in inputs.pinned:
             decision = Decision(hit.id, "diversity", "pinned", inputs.pinned[hit.id])
         decisions.append(decision)
         if decision.outcome != "dropped":
             kept.append(hit)
             alike.add(hit)
-            covered.update(held[hit.id])
+            covered.update(words[hit.id])
     beyond = f"beyond the first {LOOKED_AT}; only those are compared"
     decisions += [Decision(hit.id, "diversity", "kept", beyond) for hit in rest]
     return LayerOutput((*kept, *rest), tuple(decisions))

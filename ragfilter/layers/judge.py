@@ -116,14 +116,17 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         return LayerOutput((), unasked, status="low_quality_results", message=message)
     prompt = prompt_for_user(asked, inputs.pool, inputs.settings, inputs.user)
     if not prompt.asked:
-        return _fall_back(asked, unasked, no_room(settings), inputs)
+        return _nearest(asked, unasked, inputs, error=no_room(settings))
     judgement = _judgement_of(prompt, inputs.pool.judgements)
-    if judgement is not None:
-        if judgement.error or not judgement.verdicts:
-            step = _fall_back(asked, unasked, judgement.error or NO_DECISION, inputs)
-            return replace(step, detail=JudgeDetail(judgement))
-        return _obey(asked, unasked, judgement, inputs)
-    return _wait(asked, unasked, prompt, inputs)
+    if judgement is None:
+        step = _nearest(asked, unasked, inputs)
+        why = "1 chunk waits" if len(prompt.asked) == 1 else f"{len(prompt.asked)} chunks wait"
+        why += " for the LLM's verdict"
+        return replace(step, needs=(Need("judge", "judge", tuple(hit.id for hit in asked), why),))
+    if judgement.error or not judgement.verdicts:
+        step = _nearest(asked, unasked, inputs, error=judgement.error or NO_DECISION)
+        return replace(step, detail=JudgeDetail(judgement))
+    return _obey(asked, unasked, judgement, inputs)
 
 
 def settings_without_judge(settings: Settings) -> Settings:
@@ -179,34 +182,11 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
     return tuple(decisions)
 
 
-def _wait(
-    asked: tuple[Hit, ...],
-    unasked: tuple[Decision, ...],
-    prompt: JudgePrompt,
-    inputs: LayerInput,
-) -> LayerOutput:
-    """What a failure would leave, until the judge is asked."""
-    step = _nearest(asked, unasked, inputs, failed=False)
-    n = len(prompt.asked)
-    why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
-    need = Need("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
-    before = "judged with other chunks or another prompt, so " if inputs.pool.judgements else ""
-    note = f"{before}not judged yet; for now, keeping the {len(step.hits)} nearest"
-    return replace(step, needs=(need,), note=note)
-
-
-def _fall_back(
-    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, inputs: LayerInput
-) -> LayerOutput:
-    step = _nearest(asked, unasked, inputs, failed=True)
-    note = f"the judge failed ({error}); keeping the {len(step.hits)} nearest instead"
-    return replace(step, note=note, failed=True)
-
-
 def _nearest(
-    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], inputs: LayerInput, *, failed: bool
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], inputs: LayerInput, *, error: str = ""
 ) -> LayerOutput:
-    """Without verdicts: the first `max_chunks` by distance, pins first."""
+    """Without verdicts, since there is an error or none has been asked for yet: the first
+    `max_chunks` by distance, pins first."""
     limit = inputs.settings.judge.max_chunks
     ordered = sorted(asked, key=lambda h: (h.id not in inputs.pinned, h.distance))
     kept = ordered[: max(limit, sum(hit.id in inputs.pinned for hit in asked))]
@@ -214,8 +194,8 @@ def _nearest(
     for place, hit in enumerate(ordered, start=1):
         stays = place <= len(kept)
         why = inputs.pinned.get(hit.id) or f"{'among' if stays else 'beyond'} the nearest {limit}"
-        reason = f"{why}; the judge failed" if failed else f"not judged yet, {why}"
-        outcome: Outcome = "dropped" if not stays else "fallback" if failed else "kept"
+        reason = f"{why}; the judge failed" if error else f"not judged yet, {why}"
+        outcome: Outcome = "dropped" if not stays else "fallback" if error else "kept"
         decisions.append(
             Decision(hit.id, "judge", outcome, reason, float(place), float(limit), MAX_CHUNKS)
         )
@@ -223,7 +203,11 @@ def _nearest(
     unasked = tuple(
         d._replace(setting=MAX_CHUNKS) if d.setting == OVERSAMPLE else d for d in unasked
     )
-    return LayerOutput(tuple(kept), (*decisions, *unasked))
+    before = "judged with other chunks or another prompt, so " if inputs.pool.judgements else ""
+    note = f"{before}not judged yet; for now, keeping the {len(kept)} nearest"
+    if error:
+        note = f"the judge failed ({error}); keeping the {len(kept)} nearest instead"
+    return LayerOutput(tuple(kept), (*decisions, *unasked), note=note, failed=bool(error))
 
 
 def _obey(
@@ -321,7 +305,7 @@ def _finder(inputs: LayerInput) -> Callable[[str], Hit | None]:
             hit = replace(hit, chunk=reachable[chunk_id].chunk)
         if hit is None or not hit.chunk.loaded:
             return None
-        return hit if is_clean(hit.chunk, inputs.settings, inputs.rules, inputs.user) else None
+        return hit if is_clean(hit.chunk, inputs.settings, inputs.scan, inputs.user) else None
 
     return find
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from ragfilter.errors import SettingsError
 from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.strategies.calibrated import differences
-from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Pool
-from ragfilter.settings.learned import Origin, TunedOn
-from ragfilter.settings.schema import Cutoff, Settings, field
+from ragfilter.settings.schema import Cutoff, Origin, Settings, TunedOn, field
 
 SCALED = frozenset(
     name for name in Cutoff.model_fields if field(f"cutoff.{name}").unit == "distance"
@@ -38,7 +37,7 @@ def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:
     if record is None:
         return profile
     when = f" ({record.date})" if record.date else ""
-    return f"tuned on {tuned_on or record.place}{when}"
+    return f"tuned on {tuned_on or record.collection_name}{when}"
 
 
 def seen_labels(settings: Settings) -> Origin | None:
@@ -91,7 +90,8 @@ def check_tuned(settings: Settings, pool: Pool) -> None:
     if other:
         raise SettingsError(
             f"{' and '.join(f'cutoff.{name}' for name in names)} "
-            f"{'was' if len(names) == 1 else 'were'} tuned on {tuned.place} with {other}.",
+            f"{'was' if len(names) == 1 else 'were'} tuned on {tuned.collection_name} "
+            f"with {other}.",
             remedy="Recalibrate on labels of this collection, go back to what they were tuned "
             "with, or set your own values.",
             action="recalibrate",

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ragfilter.answer.context import cost, cost_in_prompt
@@ -57,19 +58,18 @@ class TextPiece(NamedTuple):
 @lru_cache(maxsize=4096)
 def pieces(text: str) -> tuple[TextPiece, ...]:
     """The pieces of a text, in order; the first begins at 0 and the last ends with the text."""
-    found: list[TextPiece] = []
+    joined: list[TextPiece] = []
     for start, end, kind in _parts(text):
-        last = found[-1] if found else None
-        if last and kind == "block" and last.kind == "sentence" and _leads(text, last):
-            found[-1] = TextPiece(last.start, end, "block")
+        last = joined[-1] if joined else None
+        # A sentence may say what the table, list or code after it is.
+        if (
+            last and kind == "block" and last.kind == "sentence"
+            and text[last.start : last.end].rstrip().endswith(":")
+        ):  # fmt: skip
+            joined[-1] = TextPiece(last.start, end, "block")
         else:
-            found.append(TextPiece(start if found else 0, end, kind))
-    return tuple(found) or ((TextPiece(0, len(text), "sentence"),) if text else ())
-
-
-def _leads(text: str, piece: TextPiece) -> bool:
-    """Whether a sentence says what the table, list or code after it is."""
-    return text[piece.start : piece.end].rstrip().endswith(":")
+            joined.append(TextPiece(start if joined else 0, end, kind))
+    return tuple(joined) or ((TextPiece(0, len(text), "sentence"),) if text else ())
 
 
 def _parts(text: str) -> Iterator[TextPiece]:
@@ -140,27 +140,15 @@ def _mark_pieces(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
         return ()
     best = max(values)
     stays = [v >= min(limit, best) - EPSILON for v in values]
-    for place, part in enumerate(parts):
-        if part.kind == "heading":
-            stays[place] = stays[place] or place == _first(parts) or _below(parts, stays, place)
+    headings = [place for place, part in enumerate(parts) if part.kind == "heading"]
+    for place, end in pairwise([*headings, len(parts)]):
+        # Between this heading and the next.
+        below = any(stays[place + 1 : end])
+        stays[place] = stays[place] or place == headings[0] or below
     return tuple(
         PrunedPiece(part.start, part.end, value, not stay)
         for part, value, stay in zip(parts, values, stays, strict=True)
     )
-
-
-def _first(parts: tuple[TextPiece, ...]) -> int:
-    return next(place for place, part in enumerate(parts) if part.kind == "heading")
-
-
-def _below(parts: tuple[TextPiece, ...], stays: list[bool], place: int) -> bool:
-    """Whether anything stays between this heading and the next."""
-    for part, stay in zip(parts[place + 1 :], stays[place + 1 :], strict=True):
-        if part.kind == "heading":
-            return False
-        if stay:
-            return True
-    return False
 
 
 def _spans(parts: tuple[PrunedPiece, ...]) -> tuple[tuple[int, int], ...]:

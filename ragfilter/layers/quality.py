@@ -73,9 +73,13 @@ def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     if quality.reranker == "none" or not hits:
         return _widen(hits, inputs, quality)
     key = reranker_key(quality)
+    candidates = hits[: quality.max_top_k]
+    scored = inputs.pool.reranker == key and all(h.rerank_score is not None for h in candidates)
     error = next((f.error for f in inputs.pool.failures if f.model == key), "")
+    if scored and not error:
+        return _rerank(hits, candidates, quality, ordered=inputs.pool.scores_are_ranks)
+    step = _widen(hits, inputs, quality)
     if error:
-        step = _widen(hits, inputs, quality)
         note = f"{quality.reranker} failed ({error}); candidates are checked by distance instead"
         fallback = tuple(
             d._replace(outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
@@ -84,21 +88,12 @@ def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
             for d in step.decisions
         )
         return replace(step, decisions=fallback, note=note, failed=True)
-    candidates = hits[: quality.max_top_k]
-    missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
-    if missing or inputs.pool.reranker != key:
-        step = _widen(hits, inputs, quality)
-        n = len(candidates)
-        why = "1 chunk has" if n == 1 else f"{n} chunks have"
-        need = Need(
-            "rerank",
-            "quality",
-            tuple(hit.id for hit in candidates),
-            f"{why} not been scored by {quality.reranker} yet",
-        )
-        note = "not reranked yet; for now, candidates are checked by distance"
-        return replace(step, needs=(need,), note=note)
-    return _rerank(hits, candidates, quality, ordered=inputs.pool.scores_are_ranks)
+    n = len(candidates)
+    why = "1 chunk has" if n == 1 else f"{n} chunks have"
+    why += f" not been scored by {quality.reranker} yet"
+    need = Need("rerank", "quality", tuple(hit.id for hit in candidates), why)
+    note = "not reranked yet; for now, candidates are checked by distance"
+    return replace(step, needs=(need,), note=note)
 
 
 def always_reranks(quality: Quality) -> bool:

@@ -28,11 +28,11 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     other chunk refers to joins them if two or more of them refer to it (docs/design.md#references).
     """
     settings = inputs.settings
-    passes = [inputs.rules.passes(hit.chunk.rule) for hit in hits]
+    passes = [inputs.scan.passes(hit.chunk.rule) for hit in hits]
     kept = tuple(compress(hits, passes))
     met: dict[str, str] = {}
     if settings.query_must.pin:
-        checks = ((hit.id, inputs.rules.check(hit.chunk.rule)) for hit in kept)
+        checks = ((hit.id, inputs.scan.check(hit.chunk.rule)) for hit in kept)
         holding = ((i, check.reason) for i, check in checks if check.holds)
         met = dict(islice(holding, settings.retrieval.k))
     named = _references(kept, met, inputs)
@@ -42,7 +42,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     decisions: list[Decision] = []
     for hit, ok in zip(hits, passes, strict=True):
         outcome: Outcome = "pinned" if hit.id in pinned else "kept" if ok else "dropped"
-        reason = named.get(hit.id) or inputs.rules.check(hit.chunk.rule).reason
+        reason = named.get(hit.id) or inputs.scan.check(hit.chunk.rule).reason
         by = REFERENCES if hit.id in named else ""
         decisions.append(Decision(hit.id, "query_must", outcome, reason, setting=by))
     found_by_query = [

@@ -31,7 +31,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     ids = [hit.id for hit in hits]
     values = [hit.distance for hit in hits]
     near = ids[: settings.depth]
-    known: dict[str, _Said] = inputs.shared.setdefault("words", {})
+    known: dict[str, _HitWords] = inputs.shared.setdefault("words", {})
     reads = [
         known.get(i) or known.setdefault(i, _read(hit, query))
         for i, hit in zip(near, hits, strict=False)
@@ -43,7 +43,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     if near and background is not None:
         way = max(0.0, background - min(values[: settings.depth]))
     scale = settings.weight * way
-    shared = words.compare(query, [each.held for each in reads])
+    shared = words.compare(query, [each.counts for each in reads])
     for place, overlap in enumerate(shared):
         values[place] -= scale * overlap.share
     order = sorted(range(len(hits)), key=values.__getitem__)
@@ -69,25 +69,25 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _HitWords:
     """What a hit says of the query: the words that both have, the values that both state, and those
     among them that the hit's title names."""
 
-    held: words.Held
+    counts: words.WordCounts
     values: frozenset[words.Value]
     titled: frozenset[words.Value]
 
 
-def _read(hit: Hit, query: str) -> _Said:
+def _read(hit: Hit, query: str) -> _HitWords:
     passage = hit.chunk.passage if hit.chunk.loaded else ""
     values = words.stated(words.values(query), passage)
     title = words.tokens(hit.chunk.title) if values else ()
     titled = frozenset(value for value in values if value[0] in title)
-    return _Said(words.held(query, passage), values, titled)
+    return _HitWords(words.word_counts(query, passage), values, titled)
 
 
 def _stating(
-    query: str, ids: Sequence[str], named: Sequence[_Said], inputs: LayerInput
+    query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs: LayerInput
 ) -> dict[str, str]:
     """Why a hit is pinned, by id: its title names what the query gives a value for, and its text
     has that value. A value that a pin states already needs no other."""

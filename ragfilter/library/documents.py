@@ -1,36 +1,52 @@
 """Reads the hits of any store: texts, mappings, rows and objects, also from LangChain,
 LlamaIndex and Haystack.
 
-Objects are recognised by their attributes, so none of these libraries is imported.
+Objects are recognised by their attributes, so none of these libraries is imported. The metric of
+scores and its direction are never guessed. Scores that contradict the metric cause a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from math import isfinite
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast, get_args, overload
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.records import (
-    FIELDS,
-    given_id,
-    is_missing,
-    plain_values,
-    to_record,
-)
-from ragfilter.library.scores import (
-    METRICS,
-    check_metrics,
-    examine,
-    space_of,
-    to_distances,
-)
+from ragfilter.ingest.records import FIELDS, given_id, is_missing, plain_values, to_record
 from ragfilter.model import Chunk, Hit, Metric, Score, Space, User
 from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
+
+Metrics = Metric | Mapping[str, Metric]
+"""A metric, or the metric of each named score."""
+METRICS = f"metric={' or '.join(', '.join(map(repr, get_args(Metric))).rsplit(', ', 1))}"
+"""The metrics in words."""
+
+RANGE: dict[Metric, tuple[float, float]] = {
+    "l2": (0.0, 4.0),
+    "euclidean": (0.0, 2.0),
+    "cosine": (0.0, 2.0),
+    "ip": (0.0, 2.0),
+    "similarity": (-1.0, 1.0),
+}
+"""From where to where the scores of unit vectors lie."""
+INSTEAD: dict[Metric, str] = {
+    "euclidean": " If they are squared, pass metric='l2'.",
+    "similarity": " If they are other scores, such as BM25, pass metric='rank'.",
+}
+NEGATED = "to get ip distances, add 1 to each, or pass metric='similarity' with the values negated."
+"""pgvector's `<#>` gives them."""
+SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
+"""How far apart two distances of unit vectors can be."""
+EDGE = 1e-3
+"""How far beyond its range a value may lie, since stores compute in single precision."""
+MIN_SCORES = 3
+"""The fewest hits whose scores can be checked."""
+RRF_K, SOME = 60, 8
+TINY = 1e-5
 
 FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
 """Fields that may mean something else in another library. Those that hide chunks do not."""
@@ -77,7 +93,7 @@ NO_METRIC = (
 )
 
 
-class _Given(NamedTuple):
+class _Document(NamedTuple):
     """A document: the caller's own object, what it says, and the score that it brings along.
     `unsaid`: it brings one, and no metric says what it is. `store` is a key of `SQUARED`."""
 
@@ -107,54 +123,51 @@ def to_hits(
     metrics = check_metrics(metric)
     named: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
     metric = None if isinstance(metrics, Mapping) else metrics
-    given = [_read(doc, place, metric) for place, doc in enumerate(_each(docs, "documents"), 1)]
+    documents = [_read(doc, place, metric) for place, doc in enumerate(_each(docs, "documents"), 1)]
     if named or isinstance(scores, Mapping):
-        columns = _columns(given, scores, named)
-        values: list[Any] = columns.get(DENSE, [None] * len(given))
+        columns = _columns(documents, scores, named)
+        values: list[Any] = columns.get(DENSE, [None] * len(documents))
     else:
         columns = {}
-        values = [each.score for each in given] if scores is None else _each(scores, "scores")
+        values = [each.score for each in documents] if scores is None else _each(scores, "scores")
     for column in (values, *columns.values()):
-        if len(column) != len(given):
+        if len(column) != len(documents):
             raise InputError(
-                f"{counted(len(column), 'score')} for {counted(len(given), 'document')}.",
+                f"{counted(len(column), 'score')} for {counted(len(documents), 'document')}.",
                 remedy="Pass one score per document.",
             )
-    visible = [place for place, each in enumerate(given) if user.sees(each.chunk)]
-    told = {*visible, *(i for i, each in enumerate(given) if each.chunk.clearance is None)}
-    places = visible or range(len(given))
+    visible = [place for place, each in enumerate(documents) if user.sees(each.chunk)]
+    warned = {*visible, *(i for i, each in enumerate(documents) if each.chunk.clearance is None)}
+    places = visible or range(len(documents))
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
-    chunks = _with_ids([(i + 1, given[i].chunk) for i in places])
-    pairs = zip(chunks, (given[i].doc for i in places), strict=True)
-    unranked = [Hit(chunk, 0.0, 0, doc=doc) for chunk, doc in pairs]
-    numbers = [numbers[i] for i in places]
-    known: list[float] = []
-    if columns:
-        placed = {name: [column[i] for i in places] for name, column in columns.items()}
-        held = _named_scores(placed, named)
-        unranked = [replace(hit, scores=own) for hit, own in zip(unranked, held, strict=True)]
-        dense = [own[DENSE] for own in held if DENSE in own]
-        if dense:
-            metric = named[DENSE]
-            far = max(dense, key=lambda score: score.distance)
-            numbers = [own.get(DENSE, far).value for own in held]
-            known = [score.value for score in dense]
-        else:
-            numbers = [None] * len(numbers)
-    hits, space, warnings = _to_hits(unranked, numbers, metric, known or numbers)
+    chunks = _with_ids([(i + 1, documents[i].chunk) for i in places])
+    placed = {name: [column[i] for i in places] for name, column in columns.items()}
+    named_scores = _named_scores(placed, named, len(places))
+    unranked = [
+        Hit(chunk, 0.0, 0, scores=own, doc=documents[i].doc)
+        for chunk, own, i in zip(chunks, named_scores, places, strict=True)
+    ]
+    dense = [hit.scores[DENSE] for hit in unranked if DENSE in hit.scores]
+    numbers = [None if columns else numbers[i] for i in places]
+    if dense:
+        metric = named[DENSE]
+        far = max(dense, key=lambda score: score.distance)
+        numbers = [hit.scores.get(DENSE, far).value for hit in unranked]
+    dense_values = [score.value for score in dense]
+    hits, space, warnings = _to_hits(unranked, numbers, metric, dense_values or numbers)
     if scores is None and not columns:
-        own = [given[i] for i in visible]
+        own = [documents[i] for i in visible]
         nodes = any(not each.store and hasattr(each.doc, "node") for each in own)
         exponential = nodes and metric == "similarity" and space != "rank"
         warnings += (EXPONENTIAL,) if exponential else ()
         warnings += _of_store(frozenset(each.store for each in own), metric)
         warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
-    said = bounded([said for i in sorted(told) for said in given[i].warnings])
-    return hits, space, (*said, *warnings) if visible else said
+    own_warnings = bounded([w for i in sorted(warned) for w in documents[i].warnings])
+    return hits, space, (*own_warnings, *warnings) if visible else own_warnings
 
 
 def _columns(
-    given: Sequence[_Given], scores: Scores, named: Mapping[str, Metric]
+    documents: Sequence[_Document], scores: Scores, named: Mapping[str, Metric]
 ) -> dict[str, list[Any]]:
     """Each named score of all documents: those passed (a plain list is the fused one), and others
     from the documents' fields, or their field ``scores``. Raises InputError."""
@@ -166,7 +179,7 @@ def _columns(
             f"The score {unknown!r} has no metric.", remedy=f"Pass metric={{{unknown!r}: …}}."
         )
     for name in named.keys() - columns.keys():
-        columns[name] = [_own(each.chunk.metadata, name) for each in given]
+        columns[name] = [_own(each.chunk.metadata, name) for each in documents]
     return columns
 
 
@@ -176,20 +189,20 @@ def _own(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def _named_scores(
-    columns: Mapping[str, Sequence[Any]], metrics: Mapping[str, Metric]
+    columns: Mapping[str, Sequence[Any]], metrics: Mapping[str, Metric], n: int
 ) -> list[dict[str, Score]]:
-    """The named scores of each document. What is missing or no finite number is left out."""
-    held: list[dict[str, Score]] = [{} for _ in next(iter(columns.values()), ())]
+    """The named scores of `n` documents. What is missing or no finite number is left out."""
+    named_scores: list[dict[str, Score]] = [{} for _ in range(n)]
     for name, column in columns.items():
-        found = [
+        ranked = [
             (Score(value, metrics[name], 0), i)
             for i, each in enumerate(column)
             if (value := _number(each, i + 1)) is not None and isfinite(value)
         ]
-        found.sort(key=lambda pair: pair[0].distance)
-        for rank, (score, i) in enumerate(found, start=1):
-            held[i][name] = score._replace(rank=rank)
-    return held
+        ranked.sort(key=lambda pair: pair[0].distance)
+        for rank, (score, i) in enumerate(ranked, start=1):
+            named_scores[i][name] = score._replace(rank=rank)
+    return named_scores
 
 
 def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
@@ -283,16 +296,16 @@ def _each(values: Iterable[Any], what: str) -> list[Any]:
     return list(values)
 
 
-def _read(doc: Any, place: int, metric: Metric | None) -> _Given:
+def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
     """One document, and the score that it brings along: a hit or node with its own, a pair of both,
     or anything else with a score, if `metric` says what it is. Its chunk has an empty id if it has
     none. Raises InputError."""
     if isinstance(doc, Hit):
         return _read(doc.chunk, place, None)._replace(doc=doc, score=doc.distance)
     if isinstance(doc, Chunk):
-        return _Given(doc, *_plain(doc, place))
+        return _Document(doc, *_plain(doc, place))
     if isinstance(doc, str):
-        return _Given(doc, Chunk("", whole(doc)))
+        return _Document(doc, Chunk("", whole(doc)))
     node = getattr(doc, "node", None)
     if node is not None and hasattr(doc, "score"):
         return _read(node, place, None)._replace(doc=doc, score=doc.score)
@@ -313,8 +326,8 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Given:
     foreign = not own and any(name in raw for name in CONTENTS)
     chunk, warnings = _to_chunk(raw, place, foreign=foreign)
     if metric is None:
-        return _Given(doc, chunk, warnings, unsaid=score is not None)
-    return _Given(doc, chunk, warnings, score, store=store)
+        return _Document(doc, chunk, warnings, unsaid=score is not None)
+    return _Document(doc, chunk, warnings, score, store=store)
 
 
 def _fields(doc: Any) -> dict[str, Any] | None:
@@ -325,18 +338,18 @@ def _fields(doc: Any) -> dict[str, Any] | None:
     if hasattr(doc, "get_content"):  # LlamaIndex
         return {"id": doc.node_id, "metadata": doc.metadata, "page_content": doc.get_content()}
     if hasattr(doc, "_asdict"):  # SQLAlchemy, named tuples
-        held = dict(doc._asdict())
+        fields = dict(doc._asdict())
     elif hasattr(doc, "keys"):  # sqlite3, asyncpg
-        held = {key: doc[key] for key in doc.keys()}  # noqa: SIM118
+        fields = {key: doc[key] for key in doc.keys()}  # noqa: SIM118
     else:
         names = ATTRIBUTES
         if hasattr(doc, "page_content"):  # LangChain
             names = frozenset(("id", "metadata", "page_content"))
-        held = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
-        held = {name: value for name, value in held.items() if not callable(value)}
+        fields = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
+        fields = {name: value for name, value in fields.items() if not callable(value)}
         # An attribute of this name may be anything, such as a table's description.
-        held = {k: v for k, v in held.items() if k not in NESTED or isinstance(v, Mapping)}
-    return held if _has_text(held) or any(name in held for name in NESTED) else None
+        fields = {k: v for k, v in fields.items() if k not in NESTED or isinstance(v, Mapping)}
+    return fields if _has_text(fields) or any(name in fields for name in NESTED) else None
 
 
 def _has_text(fields: Mapping[str, Any]) -> bool:
@@ -420,8 +433,8 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
             warnings.append(f"{error.message} It is kept as metadata only.")
     meta = raw.get("metadata")
     inside = dict(meta) if isinstance(meta, Mapping) else {} if meta is None else {"metadata": meta}
-    asked = {"id": "-", **raw, "text": "-", "metadata": {**inside, **own}}
-    record = to_record(asked, place=named)
+    fields = {"id": "-", **raw, "text": "-", "metadata": {**inside, **own}}
+    record = to_record(fields, place=named)
     return replace(record.chunk, text=whole(text)), (*warnings, *record.warnings)
 
 
@@ -440,3 +453,105 @@ def _number(value: Any, place: int) -> float | None:
         raise InputError(
             f"The score of document {place} is {value!r}.", remedy="Pass numbers."
         ) from None
+
+
+# -- metrics and scores ----------------------------------------------------------------------------
+
+
+@overload
+def check_metric(metric: str) -> Metric: ...
+@overload
+def check_metric(metric: str | None) -> Metric | None: ...
+def check_metric(metric: str | None) -> Metric | None:
+    """The metric of this name. Raises InputError for a name that is none."""
+    if metric is not None and metric not in get_args(Metric):
+        raise InputError(
+            f"There is no metric {metric!r}.",
+            remedy=f"Choose one of: {', '.join(get_args(Metric))}.",
+        )
+    return cast("Metric | None", metric)
+
+
+def check_metrics(metric: str | Mapping[str, str] | None) -> Metrics | None:
+    """The metric of this name, or of each named score. Raises InputError."""
+    if isinstance(metric, Mapping):
+        return {name: check_metric(each) for name, each in metric.items()}
+    return check_metric(metric)
+
+
+def space_of(metric: Metric) -> Space:
+    """The space of the distances that `to_distances` makes."""
+    if metric == "similarity":
+        return "cosine"
+    return "l2" if metric == "euclidean" else metric
+
+
+def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
+    """The distance of each score; see `Score.distance`."""
+    return tuple(Score(float(score), metric, 0).distance for score in scores)
+
+
+def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
+    """What in `scores`, best hit first, contradicts `metric`, in words; () if nothing does."""
+    doubts: list[str] = []
+    n = len(scores)
+    broken = sum(not isfinite(score) for score in scores)
+    if broken:
+        what = "is not a number" if broken == 1 else "are not numbers"
+        return (f"{broken} of {n} scores {what}, so only the order given is used.",)
+    if n > 1 and len(set(scores)) == 1 and metric != "rank":
+        doubts.append(f"All {n} scores are equal, so there is no gap to cut at.")
+    higher = metric in ("similarity", "rank")
+    steps = [right - left for left, right in pairwise(scores)]
+    rising, falling = any(s > 0 for s in steps), any(s < 0 for s in steps)
+    # Two hits may be passed in any order.
+    if n >= MIN_SCORES and higher and rising and not falling:
+        what = "similarities" if metric == "similarity" else "scores"
+        doubts.append(f"The {what} rise from hit to hit: if they are distances, pass their metric.")
+    if n >= MIN_SCORES and not higher and falling and not rising:
+        doubts.append(
+            "The distances fall from hit to hit: if they are similarities, pass "
+            "metric='similarity', and if they are other scores, metric='rank'."
+        )
+    if metric == "rank":
+        return tuple(doubts)
+    low, high = RANGE[metric]
+    outside = [score for score in scores if not low - EDGE <= score <= high + EDGE]
+    if metric == "ip" and is_negated(scores):
+        doubts.append(f"The scores look like negative inner products of unit vectors: {NEGATED}")
+    elif outside:
+        doubts.append(
+            f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
+            f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
+            f"{INSTEAD.get(metric, '')}"
+        )
+    elif metric == "similarity" and _fused(scores):
+        doubts.append(
+            "The scores look like reciprocal rank fusion (RRF), whose scores are no "
+            "similarities: if they are, pass metric='rank'."
+        )
+    return tuple(doubts)
+
+
+def _fused(scores: Sequence[float]) -> bool:
+    """Whether the scores are what reciprocal rank fusion gives, 1 / (k + place) added up over
+    searches.
+
+    With the usual k of 60, three searches give at most 3 / 61, and the nearest similarities are
+    hardly ever all so low. With another k (Qdrant's is 2), most hits that one search found have a
+    score whose inverse is a whole number, which above 1,000 many are by chance.
+    """
+    distinct = set(scores)
+    if len(scores) < MIN_SCORES or min(distinct) <= 0:
+        return False
+    if max(distinct) <= (3 if len(scores) >= SOME else 2) / (RRF_K + 1) + TINY:
+        return True
+    inverse = [1 / score for score in distinct if score > 1e-3]
+    whole = sum(abs(each - round(each)) <= TINY * each for each in inverse)
+    return whole >= max(SOME, len(distinct) / 2)
+
+
+def is_negated(scores: Sequence[float]) -> bool:
+    """Whether these are inner products of unit vectors with nothing but their sign turned."""
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return -1 - EDGE <= low < -EDGE and high <= 1 + EDGE

@@ -19,20 +19,26 @@ from ragfilter.engine.complete import complete_all
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
+from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers.origin import SCALED
 from ragfilter.layers.quality import always_reranks
-from ragfilter.library.documents import Scores, to_hits
-from ragfilter.library.result import Result, to_result
-from ragfilter.library.scores import (
+from ragfilter.layers.strategies.base import strategy
+from ragfilter.library.documents import (
+    EDGE,
+    NEGATED,
+    SPAN,
+    Scores,
     check_metric,
     check_metrics,
-    check_similarities,
-    check_thresholds,
+    is_negated,
     space_of,
+    to_hits,
 )
-from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, User
+from ragfilter.library.result import Result, to_result
+from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, Space, User
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.field import MAX_CHUNKS
@@ -77,7 +83,7 @@ class Filter:
         pruner: Pruner | str | None = None,
     ) -> None:
         self.settings = read_settings(settings)
-        self._given: dict[str, Any] = {"reranker": reranker, "judge": judge, "pruner": pruner}
+        self._models = (reranker, judge, pruner)
         self._open_models()
         for what, model, protocol, layer in (
             ("reranker", self.reranker, Reranker, "quality"),
@@ -93,23 +99,17 @@ class Filter:
                 )
             if model is not None and not self.settings.get(f"{layer}.enabled"):
                 log.warning(
-                    "A %s was passed, but it is never asked: the layer %s is off. Choose settings "
+                    "A %s was passed, but it is never used: the layer %s is off. Choose settings "
                     "with %s.enabled", what, layer, layer,
                 )  # fmt: skip
         self.settings = _with_reranker(self.settings, self.reranker)
 
     def _open_models(self) -> None:
-        reranker, judge = self._given["reranker"], self._given["judge"]
-        self.reranker: Reranker | None
-        self.reranker = (
-            _named_reranker(reranker, self.settings.quality)
-            if isinstance(reranker, str)
-            else reranker
-        )
-        self.judge: ChatModel | None
+        reranker, judge, pruner = self._models
+        if isinstance(reranker, str):
+            reranker = _named_reranker(reranker, self.settings.quality)
+        self.reranker = reranker
         self.judge = _named_judge(judge) if isinstance(judge, str) else judge
-        pruner = self._given["pruner"]
-        self.pruner: Pruner | None
         self.pruner = _named_pruner(pruner) if isinstance(pruner, str) else pruner
         self._judgements = JudgementCache()
 
@@ -290,15 +290,15 @@ class Filter:
         return Backends(collection, embedder, make, self.judge, self._judgements, self.pruner)
 
     def _complete(self, pool: Pool, user: User) -> Any:
-        backends = self.backends(_Passed({hit.id: hit.chunk for hit in pool.hits}), None)
-        able: dict[PendingKind, object]
-        able = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
-        kinds = [kind for kind, model in able.items() if model is not None]
+        backends = self.backends(_PassedChunks({hit.id: hit.chunk for hit in pool.hits}), None)
+        models: dict[PendingKind, object]
+        models = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
+        kinds = [kind for kind, model in models.items() if model is not None]
         return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Passed:
+class _PassedChunks:
     """What a caller passed, as much like a collection as completing a pool takes. All of it is in
     the pool, so nothing is left to be fetched or searched for."""
 
@@ -334,20 +334,20 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     not a finite number, and for values that fall.
     """
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
-    cut_settings, _ = merge([Given("cut()", values)])
-    check_distances(cut_settings.cutoff)
+    cutoff = merge([Given("cut()", values)])[0].cutoff
+    check_distances(cutoff)
     try:
-        values_ = [float(value) for value in distances]
-        decided = cut_values(values_, cut_settings.cutoff)
+        numbers = [float(value) for value in distances]
+        result = cut_values(numbers, cutoff)
     except (TypeError, ValueError) as error:
         raise InputError(f"The distances cannot be cut: {error}.", remedy="Pass numbers.") from None
-    fall = next(((a, b) for a, b in pairwise(values_) if b < a), None)
-    if fall is not None:
-        raise InputError(
-            f"The distances fall from {fall[0]:g} to {fall[1]:g}.",
-            remedy="Sort them, lowest first. For a similarity s, pass 1 − s.",
-        )
-    return decided
+    for left, right in pairwise(numbers):
+        if right < left:
+            raise InputError(
+                f"The distances fall from {left:g} to {right:g}.",
+                remedy="Sort them, lowest first. For a similarity s, pass 1 − s.",
+            )
+    return result
 
 
 def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
@@ -356,12 +356,46 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
         return settings
     if reranker.name == "late_interaction":
         return settings.with_values({"quality.reranker": "late_interaction"})
-    if reranker.name.startswith(HTTP):
-        model = reranker.name.removeprefix(HTTP)
-        return settings.with_values({"quality.reranker": "http", "quality.reranker_model": model})
-    model = reranker.name.removeprefix("cross_encoder:")
-    values = {"quality.reranker": "cross_encoder", "quality.reranker_model": model}
-    return settings.with_values(values)
+    kind = "http" if reranker.name.startswith(HTTP) else "cross_encoder"
+    model = reranker.name.removeprefix(f"{kind}:")
+    return settings.with_values({"quality.reranker": kind, "quality.reranker_model": model})
+
+
+def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:
+    """Raises SettingsError for a threshold that no value can reach: a distance of `space`, or where
+    every query is reranked (`reranks`), 1 − its score."""
+    cutoff = settings.cutoff
+    if reranks:
+        span, values = 1.0, "values made of rerank scores"
+    elif space in ("l2", "cosine"):
+        span, values = SPAN[space], f"{space} distances of unit vectors"
+    else:
+        return
+    for name in strategy(cutoff.strategy).reads if cutoff.enabled else ():
+        if name in SCALED and getattr(cutoff, name) > span:
+            raise SettingsError(
+                f"cutoff.{name} = {getattr(cutoff, name):g} can never be reached: {values} are at "
+                f"most {span:g} apart.",
+                remedy="Lower it." if reranks else "Lower it, or correct the metric.",
+            )
+
+
+def check_similarities(settings: Settings, space: Space, distances: Sequence[float]) -> None:
+    """Raises SettingsError if quality compares similarities, and `distances` have none: inner
+    products of vectors that are not of unit length."""
+    quality = settings.quality
+    known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
+    if not quality.enabled or known or space != "ip":
+        return
+    outside = [d for d in distances if not -EDGE <= d <= SPAN[space] + EDGE]
+    if outside:
+        raise SettingsError(
+            f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
+            f"distance of {outside[0]:g} cannot be between unit vectors, so it has no similarity.",
+            remedy=f"If these are negative inner products: {NEGATED}"
+            if is_negated(distances)
+            else "Normalise the vectors, or set quality.enabled to false.",
+        )
 
 
 def check_asked(query: object, user: object) -> str:
@@ -418,7 +452,7 @@ def _named_reranker(name: str, quality: Quality) -> Reranker:
 def _named_pruner(name: str) -> Pruner:
     if name != "sentences":
         raise InputError(
-            f"There is no pruner {name!r}.", remedy="Pass 'sentences', or an object that is one."
+            f"There is no pruner {name!r}.", remedy="Pass 'sentences', or a pruner of your own."
         )
     check_installed("onnxruntime", extra="models")
     from ragfilter.models.embedders import BundledEmbedder

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from ragfilter.errors import extra
+from ragfilter.library.documents import Metrics
 from ragfilter.library.result import FilterCall, keep
-from ragfilter.library.scores import Metrics
 from ragfilter.model import User
 
 with extra("haystack"):

@@ -10,8 +10,8 @@ from inspect import getdoc
 from typing import Any
 
 from ragfilter.errors import InputError, extra
+from ragfilter.library.documents import Metrics
 from ragfilter.library.result import FilterCall, keep
-from ragfilter.library.scores import Metrics
 from ragfilter.library.tools import ChunkTools, Searchable, profile_settings, raising
 from ragfilter.model import PUBLIC, Metric, User
 from ragfilter.settings.schema import Settings
@@ -60,8 +60,8 @@ class FilterCompressor(BaseDocumentCompressor):
         Raises InputError, SettingsError."""
         asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
-        one = not isinstance(self.metric, Mapping)
-        if one and documents and all(score is None for score in scores):
+        unscored = documents and all(score is None for score in scores)
+        if unscored and not isinstance(self.metric, Mapping):
             log.warning(UNSCORED, self.score_key)
         return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
 

@@ -7,8 +7,8 @@ from math import inf, log
 from typing import Any
 
 from ragfilter.errors import InputError, extra
+from ragfilter.library.documents import Metrics
 from ragfilter.library.result import FilterCall, keep
-from ragfilter.library.scores import Metrics
 from ragfilter.model import User
 
 with extra("llamaindex"):
@@ -41,8 +41,8 @@ class FilterPostprocessor(BaseNodePostprocessor):
         super().model_post_init(context)
         if self.exponential and self.metric not in DISTANCES:
             raise InputError(
-                "exp(−distance) is turned back into distances, and their metric is not named.",
-                remedy="Name the collection's own: metric='l2', 'cosine' or 'ip'.",
+                "exp(−distance) can be turned back into distances only if their metric is named.",
+                remedy="Name the collection's: metric='l2', 'cosine' or 'ip'.",
             )
         if self.exponential is None and self.metric in (*DISTANCES, "similarity"):
             logger.warning("%s", UNSAID)
@@ -84,11 +84,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
             raise InputError("There is no query.", remedy="Pass query_str or query_bundle.")
         scores = [node.score for node in nodes]
         if self.exponential:
-            scores = [None if score is None else _distance(score) for score in scores]
+            # What is too small for a number is infinitely far.
+            scores = [s if s is None else -log(s) if s > 0 else inf for s in scores]
         query = query_bundle.query_str
         return keep(self.filter, query, nodes, scores, metric=self.metric, user=self.user)
-
-
-def _distance(score: float) -> float:
-    """The distance d of exp(−d); infinite where that was too small for a number."""
-    return -log(score) if score > 0 else inf

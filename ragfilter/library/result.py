@@ -14,8 +14,7 @@ from ragfilter.answer.stream import messages
 from ragfilter.engine.replay import as_user
 from ragfilter.layers.clearance import for_user
 from ragfilter.layers.cutoff import unknown_score
-from ragfilter.library.documents import FUSED
-from ragfilter.library.scores import Metrics
+from ragfilter.library.documents import FUSED, Metrics
 from ragfilter.model import MODEL_OF, Hit, PendingKind, User
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow

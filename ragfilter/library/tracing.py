@@ -132,8 +132,8 @@ def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[
     else:
         yield KIND, "CHAIN"
     why = [{"id": d.chunk_id, "reason": d.reason} for d in dropped[:MAX_DOCUMENTS]]
-    told = {"in": layer.n_in, "out": layer.n_out, "failed": layer.failed, "note": layer.note}
-    yield "metadata", json.dumps(told | {"dropped": why})
+    metadata = {"in": layer.n_in, "out": layer.n_out, "failed": layer.failed, "note": layer.note}
+    yield "metadata", json.dumps(metadata | {"dropped": why})
 
 
 def _documents(

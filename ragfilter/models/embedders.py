@@ -242,8 +242,7 @@ class SentenceEmbedder:
             ) from error
         if not np.isfinite(vectors).all():
             raise ModelError(
-                f"The embedding model {self._model} gave a vector that is not finite.",
-                remedy=CHECK,
+                f"The embedding model {self._model} gave a vector that is not finite.", remedy=CHECK
             )
         return vectors
 

@@ -87,7 +87,7 @@ _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
                   "Check that it runs and that the base URL is right."),
 }  # fmt: skip
 _KEY: tuple[ChatErrorKind, str, str] = (
-    "auth", "refused the key", "Check OPENAI_API_KEY and that it may use this model."
+    "auth", "refused the key", "Check OPENAI_API_KEY and that it can use this model."
 )  # fmt: skip
 _STATUSES: Mapping[int, tuple[ChatErrorKind, str, str]] = {
     400: ("protocol", "refused the request",
@@ -142,8 +142,8 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
     if parts is None or parts.username or parts.password or parts.query or parts.fragment:
         # It would be shown in messages and logs.
         raise SettingsError(
-            "The base URL of the endpoint is not an http or https address without credentials, "
-            "query and fragment.",
+            "The endpoint's base URL must be an http or https address without credentials, query "
+            "or fragment.",
             remedy="Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 "
             "into OPENAI_BASE_URL.",
         )

@@ -39,19 +39,20 @@ class SentencePruner:
             return [(0.0,) * len(p.pieces) for p in passages]
         vectors = self._embedder.embed([query, *texts])
         near = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
-        asked = frozenset(tokens(query)) - FUNCTION_WORDS
-        made = []
+        question_words = frozenset(tokens(query)) - FUNCTION_WORDS
+        values = []
         for passage, units_of in zip(passages, read, strict=True):
             own = [
-                max((near[t] for t in units), default=0.0) + SHARED * _share(asked, piece)
+                max((near[t] for t in units), default=0.0) + SHARED * _share(question_words, piece)
                 for piece, units in zip(passage.pieces, units_of, strict=True)
             ]
-            made.append(tuple(float(np.clip(v, 0.0, 1.0)) for v in _with_neighbours(own)))
-        return made
+            values.append(tuple(float(np.clip(v, 0.0, 1.0)) for v in _with_neighbours(own)))
+        return values
 
 
-def _share(asked: frozenset[str], piece: str) -> float:
-    return len(asked.intersection(tokens(piece))) / len(asked) if asked else 0.0
+def _share(question_words: frozenset[str], piece: str) -> float:
+    shared = len(question_words.intersection(tokens(piece)))
+    return shared / len(question_words) if shared else 0.0
 
 
 def _with_neighbours(values: Sequence[float]) -> list[float]:

@@ -25,7 +25,7 @@ from cachetools import LRUCache
 
 from ragfilter.basics.files import kind
 from ragfilter.basics.threads import within
-from ragfilter.errors import ChatError, ChatErrorKind, ModelError, SettingsError, extra
+from ragfilter.errors import ChatError, ModelError, SettingsError, extra
 from ragfilter.models.embedders import BundledEmbedder, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
@@ -76,11 +76,11 @@ class LateInteraction:
             return []
         # Without the two tokens that stand around every text; a chunk keeps its own, as a place
         # for query words that match nothing (measured: nDCG@10 0.538 on Cranfield either way).
-        asked = self._encode([query])[0][1:-1]
-        if not len(asked):
+        query_tokens = self._encode([query])[0][1:-1]
+        if not len(query_tokens):
             return [0.0] * len(texts)
         return [
-            float((asked @ chunk.astype(np.float32).T).max(axis=1).mean())
+            float((query_tokens @ chunk.astype(np.float32).T).max(axis=1).mean())
             for chunk in self._chunks(texts)
         ]
 
@@ -131,12 +131,10 @@ class CrossEncoderReranker:
             import torch
 
             pairs = [(whole(query), whole(text)) for text in texts]
-            scores = np.asarray(
+            sigmoid = torch.nn.Sigmoid()
+            scores: npt.NDArray[np.float64] = np.asarray(
                 model.predict(
-                    pairs,
-                    batch_size=BATCH,
-                    activation_fn=torch.nn.Sigmoid(),
-                    show_progress_bar=False,
+                    pairs, batch_size=BATCH, activation_fn=sigmoid, show_progress_bar=False
                 ),
                 dtype=np.float64,
             )
@@ -210,7 +208,7 @@ class RerankEndpoint:
         parts = web_address(self.url.strip())
         if parts is None or parts.username or parts.password or parts.query or parts.fragment:
             raise SettingsError(
-                "The address of the reranker is none, or holds credentials or a query.",
+                "The reranker needs an http or https address without credentials or query.",
                 remedy="Set RAGFILTER_RERANK_URL to an address like http://127.0.0.1:8080/v1, and "
                 "RAGFILTER_RERANK_KEY to the key.",
             )
@@ -276,22 +274,22 @@ class HttpReranker:
             # What the endpoint says is not repeated: it may hold a part of the key.
             what, remedy = _REFUSALS.get(status, _REFUSALS[status // 100 * 100])
             message = f"The reranker {what} (HTTP {status})."
-            if status == 429 or status >= 500:
-                kind: ChatErrorKind = "rate_limit" if status == 429 else "server"
-                raise ChatError(message, kind=kind, remedy=remedy)
-            raise ModelError(message, remedy=remedy)
-        is_tei = not isinstance(answer, dict)
-        rows: Any = answer if is_tei else answer.get("results", answer.get("data"))
+            if status != 429 and status < 500:
+                raise ModelError(message, remedy=remedy)
+            raise ChatError(
+                message, kind="rate_limit" if status == 429 else "server", remedy=remedy
+            )
+        # TEI answers with the rows alone.
+        named = isinstance(answer, dict)
+        rows: Any = answer.get("results", answer.get("data")) if named else answer
         try:
-            given = {
-                int(row["index"]): row.get("relevance_score", row.get("score")) for row in rows
-            }
-            scores = [float(given[place]) for place in range(len(batch))]
+            values = {int(r["index"]): r.get("relevance_score", r.get("score")) for r in rows}
+            scores = [float(values[place]) for place in range(len(batch))]
         except (AttributeError, KeyError, TypeError, ValueError):
             scores = []
         if not scores or not all(map(math.isfinite, scores)):
             raise ModelError(
-                f"The reranker gave no score for each of {len(batch)} texts.", remedy=URL_REMEDY
+                f"The reranker did not score all {len(batch)} texts.", remedy=URL_REMEDY
             )
         return scores
 
@@ -303,12 +301,12 @@ class HttpReranker:
             body |= {"top_n": len(batch), "return_documents": False}
         try:
             with self._client.stream("POST", self._address, json=body) as response:
-                held = bytearray()
+                received = bytearray()
                 for part in response.iter_bytes():
-                    held += part
-                    if len(held) > MAX_BYTES:
+                    received += part
+                    if len(received) > MAX_BYTES:
                         raise ModelError("The reranker's answer is too large.", remedy=URL_REMEDY)
-            return response.status_code, json.loads(held) if response.is_success else None
+            return response.status_code, json.loads(received) if response.is_success else None
         except httpx2.TimeoutException:
             raise ChatError(
                 "The reranker did not answer in time.", kind="timeout",
@@ -321,10 +319,10 @@ class HttpReranker:
                 kind="unreachable", remedy="Check that it runs, and RAGFILTER_RERANK_URL.",
             ) from None  # fmt: skip
         except ValueError:
-            raise ModelError("The reranker's answer is no JSON.", remedy=URL_REMEDY) from None
+            raise ModelError("The reranker's answer is not JSON.", remedy=URL_REMEDY) from None
 
 
-_KEY = "refused the key", "Check RAGFILTER_RERANK_KEY, and that it may use this model."
+_KEY = "refused the key", "Check RAGFILTER_RERANK_KEY, and that it can use this model."
 _REFUSALS = {
     300: ("redirects; the texts were not sent there",
           "If you trust that address, put it into RAGFILTER_RERANK_URL."),

@@ -20,7 +20,7 @@ from ragfilter.answer.context import sent
 from ragfilter.engine.replay import as_user, unfiltered
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies.registry import strategy
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.report.rows import COLUMNS, ChunkRow, kept_first, rows
 from ragfilter.report.rows import references as refs_of
@@ -294,7 +294,7 @@ def explain(result: PoolResult, chunk_id: str) -> str:
     row = next((row for row in rows(result) if row.id == chunk_id), None)
     if row is None:
         raise InputError(
-            f"There is no chunk {chunk_id!r} among the hits.", remedy="Look up the ids in them."
+            f"There is no chunk {chunk_id!r} among the hits.", remedy="Use the id of a hit."
         )
     place = f"kept, place {row.place}" if row.kept else f"dropped by {row.layer}"
     lines = [f"{row.title} ({row.id}): {place}; {row.reason}"]

@@ -21,15 +21,7 @@ from ragfilter.errors import extra
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import (
-    UNRESTRICTED,
-    Decision,
-    Hit,
-    LayerName,
-    Outcome,
-    PoolResult,
-    similarity,
-)
+from ragfilter.model import UNRESTRICTED, Decision, Hit, LayerName, Outcome, PoolResult, similarity
 from ragfilter.settings.schema import Confidence
 
 if TYPE_CHECKING:

@@ -25,11 +25,10 @@ from ragfilter.layers.cutoff import (
 )
 from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.strategies.registry import strategy
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
-from ragfilter.settings.learned import Calibration
 from ragfilter.settings.profiles import Fit, profile
-from ragfilter.settings.schema import Cutoff, Settings, field
+from ragfilter.settings.schema import Calibration, Cutoff, Settings, field
 from ragfilter.text import numbers
 
 EPSILON = 1e-9
@@ -266,7 +265,7 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
     learned = isinstance(source, Calibration)
     what = "The cutoff was learned" if learned else "The settings were tuned"
     if source.collection != here.collection:
-        return f"{what} on {source.place}, not on this collection."
+        return f"{what} on {source.collection_name}, not on this collection."
     # The model of a collection that was made elsewhere may be unknown.
     both_known = source.embedder and here.embedder
     there = Fit(source.collection, source.embedder if both_known else here.embedder, source.space)

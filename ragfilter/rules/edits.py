@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
 
-from ragfilter.errors import ConflictError, InputError, OutcomeUnknown, StoreError
+from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
@@ -211,15 +211,13 @@ def _write(
     except StoreError as error:
         undecided = begun and not settled and transaction is None
         journal.let_go.update(edit.id for edit in (begun if undecided else ()))
-        if transaction is not None and isinstance(error, OutcomeUnknown):
-            raise
         outcome = UNDECIDED if undecided else NOTHING_SAVED
         raise type(error)(
             f"{error.message} {outcome}", remedy=error.remedy, action=error.action
         ) from error
     if finished[0].state == "rolled_back":
         raise ConflictError(
-            "This process was suspended while it wrote, so another one took the change back. Some "
+            "This process was suspended while writing, so another one took the change back. Some "
             "of its rules may be stored.",
             remedy="Look at the rules as they are now and repeat your change.",
         )
@@ -268,14 +266,14 @@ def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
 
 def _changed_by_another(chunk_id: str) -> ConflictError:
     return ConflictError(
-        f"The rule of {chunk_id} was changed by somebody else meanwhile.",
+        f"Somebody else has changed the rule of {chunk_id}.",
         remedy="Nothing was written. Look at the rule as it is now and repeat your change.",
     )
 
 
 def _changed_since(ids: Sequence[str]) -> ConflictError:
     return ConflictError(
-        f"The rules of {_named(ids)} were changed since. Nothing was written.",
+        f"The rules of {_named(ids)} have changed since. Nothing was written.",
         remedy="Look at them as they are now, and undo the later change first.",
     )
 

@@ -306,28 +306,24 @@ class Journal(database.Book):
     def undoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit that undo would revert: the last one that is done."""
         query = _scope(collection, chunk_id).where(edits.c.kind == "edit", edits.c.state == "done")
-        return self._first(query)
+        return self._first(query, edits.c.id)
 
     def redoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit that redo would restore: the one undone last, unless one was saved since."""
         saved = edits.c.kind == "edit", edits.c.state.in_(("done", "undone"))
         last_saved = _scope(collection, chunk_id).where(*saved).subquery()
-        query = _scope(collection, chunk_id).where(
-            edits.c.id > sa.select(sa.func.max(last_saved.c.id)).scalar_subquery(),
-            edits.c.state == "done",
-        )
-        for edit in self._entries(query.order_by(edits.c.id.desc())):
-            for undone in self._entries(sa.select(edits).where(edits.c.id == edit.of)):
-                if undone.state == "undone":
-                    return undone
-        return None
+        after = edits.alias("after")
+        query = _scope(collection, chunk_id).join(after, after.c.of == edits.c.id)
+        last = sa.select(sa.func.max(last_saved.c.id)).scalar_subquery()
+        own = edits.c.state == "undone", after.c.state == "done", after.c.id > last
+        return self._first(query.where(*own), after.c.id)
 
     def _entries(self, query: sa.Select[Any]) -> tuple[Edit, ...]:
         return tuple(map(_edit, self._read(query)))
 
-    def _first(self, query: sa.Select[Any]) -> Edit | None:
-        entries = self._entries(query.order_by(edits.c.id.desc()).limit(1))
-        return entries[0] if entries else None
+    def _first(self, query: sa.Select[Any], order: sa.Column[int]) -> Edit | None:
+        """The entry with the highest value of a column."""
+        return next(iter(self._entries(query.order_by(order.desc()).limit(1))), None)
 
 
 def _together(edit: Edit, table: sa.FromClause) -> sa.ColumnElement[bool]:

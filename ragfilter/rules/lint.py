@@ -16,14 +16,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 
 from ragfilter.model import Chunk
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import (
-    AnyRule,
-    InvalidRule,
-    Rule,
-    read_rule,
-    shorten,
-    terms_at,
-)
+from ragfilter.rules.rule import AnyRule, InvalidRule, Rule, read_rule, shorten, terms_at
 from ragfilter.rules.values import (
     COMMON,
     NUMBERS,

@@ -30,14 +30,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NoReturn, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RuleError
@@ -212,14 +205,14 @@ def parse(text: str) -> Rule:
         raise RuleError(
             f"has {size:,} bytes; the limit is {MAX_BYTES:,}.",
             place="rule",
-            remedy="Shorten it, or give the chunks that need other terms rules of their own.",
+            remedy="Shorten it, or give chunks that need other terms their own rules.",
         )
     data = load(text)
     if isinstance(data, dict) and data.keys() == {"query_must"}:
         data = data["query_must"]
     if not isinstance(data, dict):
         remedy = f'Begin with {{"contain_one_of": {_GROUPS}}}.'
-        raise RuleError("a rule is a JSON object, this is a list or a value.", remedy=remedy)
+        raise RuleError("a rule is a JSON object, but this is a list or a value.", remedy=remedy)
     try:
         # An absent part is left out; null is none.
         rule = Rule.model_validate({whole(k): {} if v is None else v for k, v in data.items()})
@@ -316,7 +309,7 @@ def load(text: str) -> Any:
         ) from None
     except ValueError:
         raise RuleError(
-            "this JSON holds a number that is too long.", remedy="Write a term in quotes."
+            "this JSON contains a number that is too long.", remedy="Write a term in quotes."
         ) from None
 
 

@@ -23,15 +23,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ragfilter.basics.files import (
-    TomlTable,
-    check_table,
-    harmless,
-    json_objects,
-    read_lines,
-    read_text,
-    rows,
-)
+from ragfilter.basics import files
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
@@ -105,7 +97,7 @@ def csv_text(chunks: Iterable[Chunk]) -> str:
     for c in chunks:
         if rule := read_rule(c.rule):
             text = json.dumps(rule.value, ensure_ascii=False, separators=(",", ":"))
-            writer.writerow((c.id, harmless(c.title), text))
+            writer.writerow((c.id, files.harmless(c.title), text))
     return f"\ufeff{buffer.getvalue()}"
 
 
@@ -216,7 +208,7 @@ def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | RefusedLi
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The object of every line of a JSONL file, or what is wrong with it."""
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(files.read_lines(path), start=1):
         if not line.strip():
             continue
         try:
@@ -230,7 +222,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError
     if there is no header, or if cells are quoted wrongly."""
-    numbered = rows(read_text(path), str(path))
+    numbered = files.rows(files.read_text(path), str(path))
     number, header = next(numbered, (1, []))
     names = [cell.strip().lower() for cell in header]
     if RULE_KEY not in names or not {*ID_KEYS} & {*names}:
@@ -265,7 +257,7 @@ EXPECTED = 'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
 NO_CHUNK = "the collection has no such chunk"
 
 
-class Expectation(TomlTable):
+class Expectation(files.TomlTable):
     """One line of the file, by its 1-based number."""
 
     line: int
@@ -310,10 +302,10 @@ class Outcome:
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
     """Read the expectations in a file, in order. Raises InputError naming the line."""
     expectations = tuple(
-        check_table(
+        files.check_table(
             record | {"line": int(where.rpartition(" ")[2])}, Expectation, where, remedy=EXPECTED
         )
-        for where, record in json_objects(path, EXPECTED)
+        for where, record in files.json_objects(path, EXPECTED)
     )
     if not expectations:
         raise InputError(f"{path} contains no expectations.", remedy=EXPECTED)

@@ -228,7 +228,7 @@ def _add_state(app: FastAPI, serving: Serving, executor: Executor, counters: Met
     @app.get("/metrics", summary="What it did, for Prometheus.", response_class=Response)
     async def metrics(request: Request) -> Response:
         if not request.state.caller.metrics:
-            raise Refused(403, "This token may not read metrics.", remedy="Set `metrics = true`.")
+            raise Refused(403, "This token cannot read metrics.", remedy="Set `metrics = true`.")
         return Response(counters.text(), media_type=counters.content_type)
 
 

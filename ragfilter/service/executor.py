@@ -49,7 +49,7 @@ class Executor:
         """`work()` in a thread. Raises what it raises, and Refused if too many others wait or it
         takes too long. If the caller is cancelled, so is the work."""
         if len(self._open) >= self._room:
-            raise Refused(429, "Too many questions wait.", remedy="Try again later.")
+            raise Refused(429, "Too many questions are waiting.", remedy="Try again later.")
         over = Event()
         context = copy_context()
 
@@ -71,7 +71,7 @@ class Executor:
                 remedy="Ask for less, or choose a profile without an LLM.",
             ) from None
         except Abandoned:
-            raise Refused(503, "The service is being stopped.", remedy="Try again.") from None
+            raise Refused(503, "The service is stopping.", remedy="Try again.") from None
         finally:
             over.set()
             future.cancel()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -59,25 +60,21 @@ class Caller:
         """The user that a request names, who may see no more than the token's own. Raises
         Refused."""
         own = self.user
-        asked = User(
+        user = User(
             own.level if level is None else level,
             own.departments if departments is None else departments,
         )
-        if asked.level > own.level or not set(asked.departments) <= set(own.departments):
-            raise Refused(
-                403,
-                "This token may not ask as that user.",
-                remedy="Leave out the user.",
-            )
-        return asked
+        if user.level > own.level or not set(user.departments) <= set(own.departments):
+            raise Refused(403, "This token cannot ask as that user.", remedy="Leave out the user.")
+        return user
 
     def check(self, collection: str) -> None:
         """Raises Refused for a collection that it may not search, whether or not there is one."""
         if self.collections is not None and collection not in self.collections:
             raise Refused(
                 403,
-                "This token may not search that collection.",
-                remedy="Name one of its own collections.",
+                "This token cannot search that collection.",
+                remedy="Name one of its collections.",
             )
 
 
@@ -112,9 +109,8 @@ def read_tokens(path: Path) -> Mapping[str, Caller]:
     """The callers by the hashes of their tokens. Raises InputError."""
     entries = check_table(read_toml(path), TokenFile, str(path), remedy=REMEDY).token
     for what in ("name", "sha256"):
-        found = [getattr(entry, what) for entry in entries]
-        double = next((value for value in found if found.count(value) > 1), None)
-        if double is not None:
+        double, times = Counter(getattr(entry, what) for entry in entries).most_common(1)[0]
+        if times > 1:
             raise InputError(f"{path}: two tokens have the {what} {double}.", remedy=REMEDY)
     return {
         entry.sha256: Caller(
@@ -182,7 +178,7 @@ class TokenGate:
                 raise Refused(
                     400,
                     "This host name is not allowed.",
-                    remedy="Ask under 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
+                    remedy="Use 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
                 )
             return self.anyone
         if path in OPEN or path.startswith(ASSETS):
@@ -264,12 +260,12 @@ class Refused(RagfilterError):
 def explain(error: Exception, path: str) -> JSONResponse:
     """The answer to a request for `path` that failed. What only the operator may know is logged
     instead."""
+    if isinstance(error, HTTPException):
+        error = Refused(error.status_code, str(error.detail), remedy="See /docs.")
     kind, remedy = type(error).__name__, UNREADY[1]
-    if isinstance(error, Refused | HTTPException):
-        status = error.status if isinstance(error, Refused) else error.status_code
+    if isinstance(error, Refused):
+        status, message, remedy = error.status, error.message, error.remedy
         kind = HTTPStatus(status).phrase.replace(" ", "") if status != GONE else "Gone"
-        message = error.message if isinstance(error, Refused) else str(error.detail)
-        remedy = error.remedy if isinstance(error, Refused) else "See /docs."
     elif isinstance(error, InputError | CollectionMissing | ConflictError):
         missing = isinstance(error, CollectionMissing)
         status = 404 if missing else 422 if isinstance(error, InputError) else 409

@@ -51,7 +51,7 @@ TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Values from one place: `origin` in words, dotted path → value as it was written."""
+    """Values from one source: `origin` in words, dotted path → value as it was written."""
 
     origin: str
     values: Mapping[str, Any]
@@ -86,17 +86,17 @@ def load(
     """
     from_file, named_profile = read_toml(file) if file else (None, None)
     environ = os.environ if environ is None else environ
-    places = (
+    choices = (
         (profile, ""),
         (environ.get(f"{PREFIX}PROFILE"), f"{FROM_ENVIRONMENT} {PREFIX}PROFILE"),
         (named_profile, str(file)),
         (profiles.DEFAULT, ""),
     )
-    name, origin = next((name, origin) for name, origin in places if name)
+    name, origin = next((name, origin) for name, origin in choices if name)
     sources = [Given(f"profile {name}", profiles.profile(name, origin=origin).values)]
     if from_file:
         sources.append(from_file)
-    below = {path: value for place in sources for path, value in place.values.items()}
+    below = {path: value for each in sources for path, value in each.values.items()}
     reranker = below.get("quality.reranker", field("quality.reranker").default)
     sources += read_environment(environ, reranker=reranker)
     settings, origins = merge([*sources, *flags])
@@ -104,13 +104,13 @@ def load(
 
 
 def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
-    """Later places win. Raises SettingsError that names the setting, value, range and origin."""
+    """Later sources win. Raises SettingsError that names the setting, value, range and origin."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for place in given:
-        for path, value in place.values.items():
-            origins[path] = place.origin
-            values[path] = _checked(path, value, place.origin)
+    for source in given:
+        for path, value in source.values.items():
+            origins[path] = source.origin
+            values[path] = _checked(path, value, source.origin)
     try:
         return Settings().with_values(values), origins
     except ValidationError as error:
@@ -255,9 +255,9 @@ def _refusal(
     parts = [str(part) for part in first["loc"]]
     path = ".".join(parts[:2])
     if path in values and field(path).table:
-        place = f" in {'.'.join(parts[2:])}" if parts[2:] else ""
+        part = f" in {'.'.join(parts[2:])}" if parts[2:] else ""
         return SettingsError(
-            f"{path} (from {origins[path]}): {complaint(first['msg'])}{place}.",
+            f"{path} (from {origins[path]}): {complaint(first['msg'])}{part}.",
             remedy="Let tuning write it.",
             action="tune",
         )

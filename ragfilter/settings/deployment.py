@@ -9,13 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 PREFIX = "RAGFILTER_"
 
@@ -25,114 +19,73 @@ class Deployment(BaseModel):
     Values that are passed take precedence."""
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True
-    )
+        frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )  # fmt: skip
 
-    data_dir: Path = Field(
-        Path("workspace"),
-        description="Folder that holds the store, its copies, the journal and labels.",
-    )
+    data_dir: Path = Path("workspace")
+    """Folder that holds the store, its copies, the journal and labels."""
     # URLs may carry credentials, so no repr shows them.
-    workspace: str = Field(
-        "",
-        repr=False,
-        description="The same, or a PostgreSQL database: `postgresql://user@host/database`.",
-    )
-    chroma_url: str = Field(
-        "", repr=False, description="URL of a Chroma server. Empty uses the folder."
-    )
-    chroma_timeout_s: float = Field(
-        10.0, gt=0, description="Timeout of one call to that server, in seconds."
-    )
-    qdrant_url: str = Field(
-        "",
-        repr=False,
-        description="URL of a Qdrant server, or a folder for few chunks.",
-    )
-    qdrant_key: SecretStr = Field(SecretStr(""), description="API key of that server.")
-    database_url: str = Field(
-        "",
-        repr=False,
-        description="SQLAlchemy URL of the journal and labels. Empty uses SQLite in the folder.",
-    )
-    embedding_model: str = Field(
-        "",
-        description="sentence-transformers name or path, or openai:NAME for embeddings from the "
-        "LLM's endpoint. Empty uses the bundled MiniLM.",
-    )
-    catalogue_limit: int = Field(
-        1_000_000,
-        ge=0,
-        description="Largest collection, in chunks, whose rules and clearances are all kept in "
-        "memory for searches, about 0.5 KB each. Above it clearance is a condition of every search "
-        "in the store, and rules are read with the hits.",
-    )
-    fetch_models: bool = Field(
-        False,
-        description="Whether to download a named model from the Hugging Face Hub if it is not on "
-        "this machine when first used.",
-    )
-    max_upload_mb: int = Field(
-        200,
-        gt=0,
-        description="Maximum size of one upload on the Collections page, after unpacking, in MB.",
-    )
-    user: str = Field(
-        "curator",
-        description="Name recorded with labels and rule edits. Visitors of the app can give their "
-        "own.",
-    )
-    openai_api_key: SecretStr = Field(
-        SecretStr(""), validation_alias="OPENAI_API_KEY", description="API key of the LLM endpoint."
-    )
-    openai_base_url: str = Field(
-        "",
-        repr=False,
-        validation_alias="OPENAI_BASE_URL",
-        description="Base URL of the LLM endpoint.",
-    )
-    openai_model: str = Field(
-        "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."
-    )
-    rerank_url: str = Field(
-        "",
-        repr=False,
-        description="Address of a reranker that answers /rerank (Cohere, Jina, vLLM, TEI), such as "
-        "http://127.0.0.1:8080/v1.",
-    )
-    rerank_key: SecretStr = Field(SecretStr(""), description="API key of that reranker.")
-    price_rerank: float = Field(0.0, ge=0, description="Price per thousand calls of it.")
-    allowed_hosts: str = Field(
-        "",
-        description="Host names under which the app is served in addition to 127.0.0.1, "
-        "localhost and [::1], separated by commas; any port. A reverse proxy must pass on the "
-        "Host header.",
-    )
-    rule_templates: str = Field(
-        "",
-        description="Folder with your own prompt templates for drafting rules (.toml). Default: "
-        "`templates` in the workspace.",
-    )
-    judge_prompts: str = Field(
-        "",
-        description="Folder with your own prompt variants for the judge (.toml); the library reads "
-        "it without a workspace too. Default: `prompts` in the workspace.",
-    )
-    answer_timeout_s: float = Field(60.0, gt=0, description="Timeout of one answer, in seconds.")
-    cache_mb: float = Field(
-        100.0,
-        ge=0,
-        description="Size limit, in MB, of the LLM answers and verdicts kept in the workspace "
-        "for later runs. The least recently used are removed first; 0 keeps none.",
-    )
-    price_prompt: float = Field(0.0, ge=0, description="Price per million prompt tokens.")
-    price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
-    currency: str = Field(
-        "",
-        max_length=8,
-        description="Currency of the prices, shown with every amount: a sign ($) goes before it, "
-        "a name (EUR) after it.",
-    )
+    workspace: str = Field("", repr=False)
+    """The same, or a PostgreSQL database: `postgresql://user@host/database`."""
+    chroma_url: str = Field("", repr=False)
+    """URL of a Chroma server. Empty uses the folder."""
+    chroma_timeout_s: float = Field(10.0, gt=0)
+    """Timeout of one call to that server, in seconds."""
+    qdrant_url: str = Field("", repr=False)
+    """URL of a Qdrant server, or a folder for few chunks."""
+    qdrant_key: SecretStr = SecretStr("")
+    """API key of that server."""
+    database_url: str = Field("", repr=False)
+    """SQLAlchemy URL of the journal and labels. Empty uses SQLite in the folder."""
+    embedding_model: str = ""
+    """sentence-transformers name or path, or openai:NAME for embeddings from the LLM's endpoint.
+    Empty uses the bundled MiniLM."""
+    catalogue_limit: int = Field(1_000_000, ge=0)
+    """Largest collection, in chunks, whose rules and clearances are all kept in memory for
+    searches, about 0.5 KB each. In larger ones, the store checks clearance in every search, and
+    rules are read with the hits."""
+    fetch_models: bool = False
+    """Whether to download a named model from the Hugging Face Hub if it is not on this machine when
+    first used."""
+    max_upload_mb: int = Field(200, gt=0)
+    """Maximum size of one upload on the Collections page, after unpacking, in MB."""
+    user: str = "curator"
+    """Name recorded with labels and rule edits. Visitors of the app can give their own."""
+    openai_api_key: SecretStr = Field(SecretStr(""), validation_alias="OPENAI_API_KEY")
+    """API key of the LLM endpoint."""
+    openai_base_url: str = Field("", repr=False, validation_alias="OPENAI_BASE_URL")
+    """Base URL of the LLM endpoint."""
+    openai_model: str = Field("gpt-4o-mini", validation_alias="OPENAI_MODEL")
+    """Model name at the endpoint."""
+    rerank_url: str = Field("", repr=False)
+    """Address of a reranker that answers /rerank (Cohere, Jina, vLLM, TEI), such as
+    http://127.0.0.1:8080/v1."""
+    rerank_key: SecretStr = SecretStr("")
+    """API key of that reranker."""
+    price_rerank: float = Field(0.0, ge=0)
+    """Price per thousand calls to that reranker."""
+    allowed_hosts: str = ""
+    """Host names under which the app is served in addition to 127.0.0.1, localhost and [::1],
+    separated by commas; any port. A reverse proxy must pass on the Host header."""
+    rule_templates: str = ""
+    """Folder with your own prompt templates for drafting rules (.toml). Default: `templates` in the
+    workspace."""
+    judge_prompts: str = ""
+    """Folder with your own prompt variants for the judge (.toml); the library reads it without a
+    workspace too. Default: `prompts` in the workspace."""
+    answer_timeout_s: float = Field(60.0, gt=0)
+    """Timeout of one answer, in seconds."""
+    cache_mb: float = Field(100.0, ge=0)
+    """Size limit, in MB, of the LLM answers and verdicts kept in the workspace for later runs. The
+    least recently used are removed first; 0 keeps none."""
+    price_prompt: float = Field(0.0, ge=0)
+    """Price per million prompt tokens."""
+    price_completion: float = Field(0.0, ge=0)
+    """Price per million answer tokens."""
+    currency: str = Field("", max_length=8)
+    """Currency of the prices, shown with every amount: a sign ($) goes before it, a name (EUR)
+    after it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -142,16 +95,14 @@ class Deployment(BaseModel):
             name: str(info.validation_alias or f"{PREFIX}{name.upper()}")
             for name, info in cls.model_fields.items()
         }
-        found: dict[str, Any] = {n: environ[v] for n, v in variables.items() if v in environ}
+        given: dict[str, Any] = {n: environ[v] for n, v in variables.items() if v in environ}
         if "data_dir" in values:
-            found.pop("workspace", None)
-        found |= values
-        place = str(found.get("workspace") or "")
-        if is_address(place):
-            found["data_dir"] = passing_folder(place)
-        elif place:
-            found["data_dir"] = place
-        return found
+            given.pop("workspace", None)
+        given |= values
+        if workspace := str(given.get("workspace") or ""):
+            local = passing_folder(workspace) if is_address(workspace) else workspace
+            given["data_dir"] = local
+        return given
 
     @property
     def address(self) -> str:
@@ -164,9 +115,9 @@ class Deployment(BaseModel):
         return bool(self.openai_api_key.get_secret_value() or self.openai_base_url)
 
 
-def is_address(place: str) -> bool:
+def is_address(workspace: str) -> bool:
     """Whether a workspace is at an address, and no folder."""
-    return place.startswith(("postgresql://", "postgres://", "postgresql+psycopg://"))
+    return workspace.startswith(("postgresql://", "postgres://", "postgresql+psycopg://"))
 
 
 def passing_folder(address: str) -> Path:

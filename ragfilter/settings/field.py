@@ -27,7 +27,6 @@ MAX_CHUNKS = 1_000_000
 
 def setting(
     default: Any,
-    help: str,
     *,
     unit: str = "",
     ge: float | None = None,
@@ -37,18 +36,21 @@ def setting(
     ceiling: float | None = None,
 ) -> Any:
     """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`.
+    The text below the setting says what it does.
 
     Fixed choices are a Literal; those that a mapping or a folder knows are ``Annotated[str,
     OneOf(...)]``.
     """
     extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
-    return Field(default, ge=ge, le=le, description=help, json_schema_extra=extra)
+    return Field(default, ge=ge, le=le, json_schema_extra=extra)
 
 
 class Section(BaseModel):
     """Base of the sections: frozen, unknown keys refused, no silent conversion of booleans."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class SettingTable(Section):
@@ -191,7 +193,7 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
                 path=f"{section}.{name}",
                 value_type=str if literal else table or cast(type, leaf.annotation),
                 default=leaf.default,
-                about=leaf.description or "",
+                about=" ".join((leaf.description or "").split()),
                 label=extra["label"] or name.replace("_", " ").capitalize(),
                 unit=extra["unit"],
                 low=bounds.get("ge"),

@@ -3,6 +3,7 @@
 Every field declares its default, range, unit and help once. Widgets, TOML, environment, flags and
 the settings reference in the docs are derived from these fields (`fields()`). Layers import their
 section from here. `ragfilter.settings.config` says where values come from and which of them win.
+Records of tuning are settings, too: docs/design.md#tune and #calibrated.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.settings.field import (
@@ -24,7 +25,7 @@ from ragfilter.settings.field import (
     setting,
     walk,
 )
-from ragfilter.settings.learned import Calibration, TunedOn
+from ragfilter.text.numbers import counted
 
 STRATEGIES: Mapping[str, str] = {
     "gap": "the largest step in distance.",
@@ -44,176 +45,256 @@ TUNED_SHARE = 0.8
 """Source: docs/tuning.md. Most unrelated questions are above it, and hardly any labelled one."""
 
 
+# -- what labels chose or taught, which tuning writes into the settings of the cutoff --------------
+
+Space = Literal["l2", "cosine", "ip", "rank"]
+"""How distances are measured. ``rank``: the store gives an order only; a hit's distance is then its
+1-based place."""
+
+FEATURES: Mapping[str, str] = {
+    "way": "distance, as a share of the way from the best hit to the background",
+    "start": "the best hit's distance as a share of the background",
+    "rank": "logarithm of the rank by distance",
+    "place": "logarithm of the place in the order they come in",
+    "gap_before": "step from the next nearer hit, as a share of that way",
+    "gap_after": "step to the next farther hit, as a share of that way",
+    "crowd": "mean share of the way of the ten nearest: low where the curve is flat",
+    "rule": "1 where the chunk's own rule holds for the query",
+    "words": "words shared with the query, as a share of the maximum overlap",
+    "words_behind": "how far that lies below the most of any hit",
+    "alike": "words shared with the four best hits: by rerank score, or in the order they come in",
+    "linked": "how much nearer than the others the hits are that it refers to, or that refer to it",
+    "kin": "share of the four best hits that are of its type",
+    "score": "rerank score",
+    "score_behind": "how far that lies below the best score of any hit",
+}
+"""What a calibration may look at, with the meaning of each."""
+MIN_LABELLED = 10
+"""With fewer labelled queries, nothing is learned."""
+
+
+class Origin(SettingTable):
+    """The labels behind a value, and what its scale depends on. `queries` counts those that had
+    labels; an empty `reranker` is none. `date` is in ISO format. `guess`: the value was carried
+    over to this model and space from others, without labels."""
+
+    collection: str
+    embedder: str
+    space: Space
+    reranker: str
+    labels: str
+    queries: int
+    # TOML has dates of its own.
+    date: Annotated[str, BeforeValidator(str)]
+    guess: bool = False
+
+    @property
+    def collection_name(self) -> str:
+        """The collection's name, or words for hits that a caller passed."""
+        return self.collection or "hits without a collection name"
+
+
+class TunedOn(Origin):
+    """What labels chose: the strategy (empty if there is no cutoff), and values by dotted path.
+    `score` is the named score that it cuts by; empty for the distance. `quantiles`: by the path of
+    a threshold, the share of the hits that were below it."""
+
+    strategy: str
+    score: str = ""
+    values: Mapping[str, int | float] = {}
+    quantiles: Mapping[str, float] = {}
+    values_only: bool = False
+    """Whether labels chose only the values, as by a click on the map, of a strategy that was set
+    by hand."""
+
+    @property
+    def summary(self) -> str:
+        """``gap, tuned on 149 queries of demo``."""
+        chosen = self.strategy or "limits"
+        how = "carried over, a guess" if self.guess else "tuned"
+        return f"{chosen}, {how} on {counted(self.queries, 'query')} of {self.collection_name}"
+
+
+class Split(Section):
+    """A question of a tree: `low` where the feature is at most `at`, else `high`."""
+
+    feature: str
+    at: float
+    low: Split | float
+    high: Split | float
+
+
+class Calibration(Origin):
+    """The log-odds of relevance: linear in the features, or a sum of small trees.
+
+    `relevant` counts the labels of relevant hits that were found. `depth`: how many hits of each
+    query were looked at; `beyond`: how many relevant chunks a query had on average that were not
+    among them. `keeps` are the thresholds of the recall dial: by the share of relevant hits to
+    keep, the lowest probability that is kept. `held_out`: by the same share, the share that was
+    kept on held-out queries, in so many `folds`.
+    """
+
+    relevant: int
+    depth: int = Field(ge=1, le=200)
+    beyond: float = 0.0
+    folds: int = Field(default=5, ge=2)
+    intercept: float
+    weights: Mapping[str, float] = {}
+    trees: tuple[Split | float, ...] = ()
+    keeps: Mapping[str, float] = {}
+    held_out: Mapping[str, float] = {}
+
+    @model_validator(mode="after")
+    def _known(self) -> Calibration:
+        unknown = sorted(self.features - FEATURES.keys())
+        if unknown:
+            raise ValueError(f"unknown feature {unknown[0]}")
+        return self
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that it reads."""
+        return frozenset(self.weights).union(*map(_features_of, self.trees))
+
+    @property
+    def summary(self) -> str:
+        """``11 weights learned from 149 queries of demo``."""
+        kind = f"{len(self.trees)} trees" if self.trees else f"{len(self.weights)} weights"
+        guess = ", carried over, a guess" if self.guess else ""
+        return f"{kind} learned from {self.queries} queries of {self.collection_name}{guess}"
+
+
+def _features_of(tree: Split | float) -> frozenset[str]:
+    if not isinstance(tree, Split):
+        return frozenset()
+    return frozenset({tree.feature}) | _features_of(tree.low) | _features_of(tree.high)
+
+
+# -- the sections ----------------------------------------------------------------------------------
+
+
 class Retrieval(Section):
-    k: int = setting(
-        15,
-        "Number of chunks that an unfiltered search puts into the prompt, for comparison with "
-        "the filtered result. Also the number of chunks that query_must looks for, and the "
-        "maximum number of results if cutoff and judge are both off, unless quality checks more "
-        "at first.",
-        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Unfiltered k",
-    )  # fmt: skip
-    pool_size: int = setting(
-        200,
-        "Number of hits gathered at first. The pool is doubled until enough chunks pass "
-        "clearance and rules.",
-        unit="chunks", ge=10, le=5000, ceiling=1000, step=10, label="Pool size",
-    )  # fmt: skip
-    lexical: bool = setting(
-        False,
-        "Also search by words (BM25, or the text search of PostgreSQL), and add what it finds. "
-        "Hits then have the scores lexical and fused (by reciprocal ranks), by which "
-        "cutoff.score can cut.",
-        label="Search by words",
-    )
-    source_pattern: str = setting(
-        "",
-        "Search only files whose name contains this text, or matches it as a pattern if it has a "
-        "* ? or [. Empty searches all files. References may still lead to other files.",
-        label="Limit to files",
-    )  # fmt: skip
+    k: int = setting(15, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Unfiltered k")
+    """Number of chunks that an unfiltered search puts into the prompt, for comparison with the
+    filtered result. Also the number of chunks that query_must looks for, and the maximum number of
+    results if cutoff and judge are both off, unless quality checks more at first."""
+    pool_size: int = setting(200, unit="chunks", ge=10, le=5000, ceiling=1000, step=10)
+    """Number of hits gathered at first. The pool is doubled until enough chunks pass clearance and
+    rules."""
+    lexical: bool = setting(False, label="Search by words")
+    """Also search by words (BM25, or the text search of PostgreSQL), and add what it finds. Hits
+    then have the scores lexical and fused (by reciprocal ranks), by which cutoff.score can cut."""
+    source_pattern: str = setting("", label="Limit to files")
+    """Search only files whose name contains this text, or matches it if it is a pattern with * ? or
+    [. Empty searches all files. References may still lead to other files."""
 
 
 class Clearance(Section):
     """Who the user is, is no setting: it is the argument `user` beside the settings. The layer is
     on for every user who is given, and the setting counts only without one."""
 
-    enabled: bool = setting(
-        False,
-        "Hide chunks that the user may not see, before any other layer runs. Can be off only "
-        "without a user, or by hand on the page.",
-    )
+    enabled: bool = setting(False)
+    """Hide chunks that are not cleared for the user, before any other layer runs. Can be off only
+    without a user, or by hand on the page."""
 
 
 class QueryMust(Section):
-    enabled: bool = setting(False, "Drop chunks whose query_must rule the query does not meet.")
-    pin: bool = setting(
-        False,
-        "Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, "
-        "so that no threshold of a later layer drops them. A met rule is stronger evidence than "
-        "a distance.",
-        label="Pin chunks whose rule is met",
-    )
-    references: int = setting(
-        0,
-        "If two or more chunks whose rule is met refer to the best other chunk, also pin up to "
-        "this many chunks that it refers to, the nearest first. 0 pins none.",
-        unit="chunks", ge=0, le=50, ceiling=10, label="References pinned",
-    )  # fmt: skip
+    enabled: bool = setting(False)
+    """Drop chunks whose query_must rule the query does not meet."""
+    pin: bool = setting(False, label="Pin chunks whose rule is met")
+    """Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, so
+    that no threshold of a later layer drops them. A met rule is stronger evidence than a distance.
+    """
+    references: int = setting(0, unit="chunks", ge=0, le=50, ceiling=10, label="References pinned")
+    """If two or more chunks whose rule is met refer to the best other chunk, also pin up to this
+    many chunks that it refers to, the nearest first. 0 pins none."""
     max_rounds: int = setting(
-        3,
-        "Maximum number of rounds of the replayed re-query loop. For display only: it does not "
-        "affect the result.",
-        unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds",
-    )  # fmt: skip
+        3, unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds"
+    )
+    """Maximum number of rounds of the replayed re-query loop. For display only: it does not affect
+    the result."""
 
 
 class Entities(Section):
-    enabled: bool = setting(
-        False, "In a comparison (X vs Y), search for each side separately and pin its best chunk."
-    )
-    per_entity: int = setting(
-        10,
-        "Number of chunks retrieved for each side.",
-        unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per side",
-    )  # fmt: skip
+    enabled: bool = setting(False)
+    """In a comparison (X vs Y), search for each side separately and pin its best chunk."""
+    per_entity: int = setting(10, unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per side")
+    """Number of chunks retrieved for each side."""
 
 
 class Words(Section):
-    enabled: bool = setting(
-        False,
-        "Move up chunks that share distinctive words with the query, and pin those that state a "
-        "value given in it.",
-    )
+    enabled: bool = setting(False)
+    """Move up chunks that share distinctive words with the query, and pin those that state a value
+    given in it."""
     weight: float = setting(
-        1.5,
-        "Weight of shared words. A chunk with all of them moves up by this many times the "
-        "difference between the background and the best distance.",
-        unit="times", ge=0, le=10, step=0.1, ceiling=4, label="Weight of words",
-    )  # fmt: skip
-    depth: int = setting(
-        50, "Number of candidates whose words are compared.",
-        unit="chunks", ge=1, le=500, ceiling=100, label="Candidates compared",
-    )  # fmt: skip
-    pin_values: bool = setting(
-        True,
-        "If the query gives a value for something (strength 17), pin chunks whose title names "
-        "the thing and whose text states the value.",
-        label="Pin stated values",
+        1.5, unit="times", ge=0, le=10, step=0.1, ceiling=4, label="Weight of words"
     )
+    """Weight of shared words. A chunk with all of them moves up by this many times the difference
+    between the background and the best distance."""
+    depth: int = setting(50, unit="chunks", ge=1, le=500, ceiling=100, label="Candidates compared")
+    """Number of candidates whose words are compared."""
+    pin_values: bool = setting(True, label="Pin stated values")
+    """If the query gives a value for something (strength 17), pin chunks whose title names the
+    thing and whose text states the value."""
 
 
 class Quality(Section):
-    enabled: bool = setting(
-        False, "Keep only good matches. If there are none, rerank or look further."
-    )
-    mode: Literal["when_poor", "always"] = setting(
-        "when_poor",
-        "Rerank only if the first candidates are poor, or always.",
-        label="Rerank",
-    )
+    enabled: bool = setting(False)
+    """Keep only good matches. If there are none, rerank or look further."""
+    mode: Literal["when_poor", "always"] = setting("when_poor", label="Rerank")
+    """Rerank only if the first candidates are poor, or always."""
     min_top_k: int = setting(
-        3, "Number of candidates checked first.",
-        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=20, label="Candidates checked first",
-    )  # fmt: skip
+        3, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=20, label="Candidates checked first"
+    )
+    """Number of candidates checked first."""
     max_top_k: int = setting(
-        10, "Maximum number of candidates checked or reranked.",
-        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Candidates checked at most",
-    )  # fmt: skip
-    good_by: Literal["similarity", "background"] = setting(
-        "similarity",
-        "What makes a candidate good: its similarity, or how much nearer it is than the "
-        "background, which works on any distance scale. The background is the mean distance of "
-        "the farther half of the pool. Inner products have no 0, so there it is a share of the "
-        "way from the best hit. With fewer than 50 hits there is no background, and "
-        "similarity decides.",
-        label="Good by",
+        10, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Candidates checked at most"
     )
-    background_share: float = setting(
-        TUNED_SHARE, "Maximum distance of a good candidate, as a share of the background distance.",
-        unit="share", ge=0, le=1, step=0.01, label="Background share",
-    )  # fmt: skip
+    """Maximum number of candidates checked or reranked."""
+    good_by: Literal["similarity", "background"] = setting("similarity")
+    """What makes a candidate good: its similarity, or how much nearer it is than the background,
+    which works on any distance scale. The background is the mean distance of the farther half of
+    the pool. Inner products have no 0, so there it is a share of the way from the best hit. With
+    fewer than 50 hits there is no background, and similarity decides."""
+    background_share: float = setting(TUNED_SHARE, unit="share", ge=0, le=1, step=0.01)
+    """Maximum distance of a good candidate, as a share of the background distance."""
     score_threshold: float = setting(
-        0.5, "Minimum similarity of a good candidate.",
-        unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold",
-    )  # fmt: skip
+        0.5, unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold"
+    )
+    """Minimum similarity of a good candidate."""
     reranker: Literal["late_interaction", "cross_encoder", "http", "none"] = setting(
-        "late_interaction",
-        "Model that rescores the candidates: late interaction (bundled), a cross-encoder, one at "
-        "the address of RAGFILTER_RERANK_URL (Cohere, Jina, vLLM, TEI), or none.",
-        label="Reranker",
+        "late_interaction"
     )
-    reranker_model: str = setting(
-        "cross-encoder/ms-marco-MiniLM-L-6-v2",
-        "Name or path of the cross-encoder, or the endpoint's name of the model.",
-        label="Rerank model",
-    )
+    """Model that rescores the candidates: late interaction (bundled), a cross-encoder, one at the
+    address of RAGFILTER_RERANK_URL (Cohere, Jina, vLLM, TEI), or none."""
+    reranker_model: str = setting("cross-encoder/ms-marco-MiniLM-L-6-v2", label="Rerank model")
+    """Name or path of the cross-encoder, or the endpoint's name for the model."""
     reranker_batch: int = setting(
-        32, "http: number of chunks sent in one call.",
-        unit="chunks", ge=1, le=1000, ceiling=100, label="Chunks per call",
-    )  # fmt: skip
+        32, unit="chunks", ge=1, le=1000, ceiling=100, label="Chunks per call"
+    )
+    """http: number of chunks sent in one call."""
     reranker_slope: float = setting(
-        0.0, "A rerank score s counts as 1 / (1 + exp(−(slope × s + offset))), from 0 to 1, as "
-        "fitted to labels by `ragfilter fit-reranker`. At 0, nothing is fitted: scores outside 0 "
-        "to 1 and an endpoint's scores only order the chunks, and no threshold applies to them.",
-        unit="slope", ge=0, le=10_000, step=0.1, ceiling=100, label="Slope of the fit",
-    )  # fmt: skip
+        0.0, unit="slope", ge=0, le=10_000, step=0.1, ceiling=100, label="Slope of the fit"
+    )
+    """A rerank score s counts as 1 / (1 + exp(−(slope × s + offset))), from 0 to 1, as fitted to
+    labels by `ragfilter fit-reranker`. At 0, nothing is fitted: scores outside 0 to 1 and an
+    endpoint's scores only order the chunks, and no threshold applies to them."""
     reranker_offset: float = setting(
-        0.0, "The offset of that fit.",
-        unit="offset", ge=-100_000, le=100_000, step=0.1, label="Offset of the fit",
-    )  # fmt: skip
+        0.0, unit="offset", ge=-100_000, le=100_000, step=0.1, label="Offset of the fit"
+    )
+    """The offset of that fit."""
     reranker_timeout_ms: int = setting(
-        10_000, "Time to wait for the reranker before falling back.",
-        unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout",
-    )  # fmt: skip
+        10_000, unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout"
+    )
+    """Time to wait for the reranker before falling back."""
     reranker_top_k: int = setting(
-        3, "Maximum number of candidates kept after reranking.",
-        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=30, label="Max kept after reranking",
-    )  # fmt: skip
+        3, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=30, label="Max kept after reranking"
+    )
+    """Maximum number of candidates kept after reranking."""
     reranker_threshold: float = setting(
-        0.3, "Minimum rerank score of a good candidate.",
-        unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold",
-    )  # fmt: skip
+        0.3, unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold"
+    )
+    """Minimum rerank score of a good candidate."""
 
     @model_validator(mode="after")
     def _order(self) -> Quality:
@@ -242,180 +323,121 @@ def _check_limits(text: str) -> str:
 
 
 class Cutoff(Section):
-    enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
-    strategy: Annotated[str, OneOf(lambda: STRATEGIES)] = setting(
-        "gap", "Where to cut.", label="Strategy"
-    )
-    score: str = setting(
-        "",
-        "Name of the score to order and cut by, where hits have several: dense (the distance), "
-        "rerank, lexical, fused, or one of your own. Thresholds are on its scale. Empty: the "
-        "rerank scores where there are any, otherwise the distance.",
-        label="Cut by",
-    )
-    limits: Annotated[str, AfterValidator(_check_limits)] = setting(
-        "",
-        "Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; of a score "
-        "that only gives an order, the last place. Before the cut, hits are dropped that are "
-        "beyond the limit of every search that found them.",
-        label="Limits by score",
-    )
-    max_results: int = setting(
-        5, "Maximum number of chunks kept (k).",
-        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Max results",
-    )  # fmt: skip
-    min_results: int = setting(
-        2, "Minimum number of chunks kept, if there are that many. A smaller k takes precedence.",
-        unit="chunks", ge=0, le=MAX_CHUNKS, ceiling=20, label="Min results",
-    )  # fmt: skip
-    gap_threshold: float = setting(
-        0.1, "Smallest gap between distances that counts as a cliff. Lower values cut more.",
-        unit="distance", ge=0, le=4, step=0.005, ceiling=0.5, label="Gap threshold",
-    )  # fmt: skip
-    distance_offset: float = setting(
-        0.4, "If there is no cliff, keep chunks within this distance of the best one.",
-        unit="distance", ge=0, le=4, step=0.01, ceiling=1.5, label="Distance offset",
-    )  # fmt: skip
-    skip_first: bool = setting(
-        True, "gap: never treat the first step as a cliff. If off, the best chunk may be the "
-        "only one kept.",
-        label="Skip the first step",
-    )  # fmt: skip
-    jumps: int = setting(
-        1, "autocut: number of the jump to cut at, counting from 1.",
-        unit="jumps", ge=1, le=50, ceiling=10, label="Jumps",
-    )  # fmt: skip
-    b_extra: int = setting(
-        0, "adaptive_k: number of chunks kept after the drop.",
-        unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
-    )  # fmt: skip
-    tail: float = setting(
-        0.1, "adaptive_k, and spike without a bend: the share of chunks at the far end. A drop "
-        "before one of them does not count. At least one of four or more chunks; 0 for none.",
-        unit="share", ge=0, le=0.9, step=0.01, label="Tail",
-    )  # fmt: skip
-    relative_offset: float = setting(
-        0.3, "relative: keep chunks up to this share of the way from the best distance to the "
-        "background.",
-        unit="share", ge=0, le=1, step=0.01, label="Relative offset",
-    )  # fmt: skip
-    target: Literal["f1", "f2", "recall", "budget"] = setting(
-        "f1",
-        "calibrated: what decides how many chunks are kept: the highest expected F1, or F2 "
-        "(recall counts twice); a target recall; or the context budget.",
-        label="Target",
-    )
-    recall: float = setting(
-        0.9, "calibrated, target recall: share of the relevant hits to keep, of those that reach "
-        "the cutoff. Rounded up to 50, 60, 70, 75, 80, 85, 90, 95 or 98%.",
-        unit="share", ge=0.5, le=0.98, step=0.01, label="Recall",
-    )  # fmt: skip
-    prefix: bool = setting(
-        False,
-        "calibrated, target f1 or f2: keep the first hits in incoming order, instead of the most "
-        "likely hits at any position.",
-        label="Keep the order",
-    )
-    calibration: Annotated[Calibration | None, OR_NOTHING] = setting(
-        None, "calibrated: what tuning learned from labels.", label="Calibration"
-    )
-    tuned_on: Annotated[TunedOn | None, OR_NOTHING] = setting(
-        None, "What the strategy and its values were tuned on, recorded by tuning. Distances tuned "
-        "with another model, space or reranker are refused.", label="Tuned",
-    )  # fmt: skip
+    enabled: bool = setting(True)
+    """Cut the ranked list where relevance drops."""
+    strategy: Annotated[str, OneOf(lambda: STRATEGIES)] = setting("gap")
+    """Where to cut."""
+    score: str = setting("", label="Cut by")
+    """Name of the score to order and cut by, where hits have several: dense (the distance), rerank,
+    lexical, fused, or one of your own. Thresholds are on its scale. Empty: the rerank scores where
+    there are any, otherwise the distance."""
+    limits: Annotated[str, AfterValidator(_check_limits)] = setting("", label="Limits by score")
+    """Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; of a score that
+    only gives an order, the last place. Before the cut, hits are dropped that are beyond the limit
+    of every search that found them."""
+    max_results: int = setting(5, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50)
+    """Maximum number of chunks kept (k)."""
+    min_results: int = setting(2, unit="chunks", ge=0, le=MAX_CHUNKS, ceiling=20)
+    """Minimum number of chunks kept, if there are that many. A smaller k takes precedence."""
+    gap_threshold: float = setting(0.1, unit="distance", ge=0, le=4, step=0.005, ceiling=0.5)
+    """Smallest gap between distances that counts as a cliff. Lower values cut more."""
+    distance_offset: float = setting(0.4, unit="distance", ge=0, le=4, step=0.01, ceiling=1.5)
+    """If there is no cliff, keep chunks within this distance of the best one."""
+    skip_first: bool = setting(True, label="Skip the first step")
+    """gap: never treat the first step as a cliff. If off, the best chunk may be the only one kept.
+    """
+    jumps: int = setting(1, unit="jumps", ge=1, le=50, ceiling=10)
+    """autocut: number of the jump to cut at, counting from 1."""
+    b_extra: int = setting(0, unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop")
+    """adaptive_k: number of chunks kept after the drop."""
+    tail: float = setting(0.1, unit="share", ge=0, le=0.9, step=0.01)
+    """adaptive_k, and spike without a bend: the share of chunks at the far end. A drop before one
+    of them does not count. At least one of four or more chunks; 0 for none."""
+    relative_offset: float = setting(0.3, unit="share", ge=0, le=1, step=0.01)
+    """relative: keep chunks up to this share of the way from the best distance to the background.
+    """
+    target: Literal["f1", "f2", "recall", "budget"] = setting("f1")
+    """calibrated: what decides how many chunks are kept: the highest expected F1, or F2 (recall
+    counts twice); a target recall; or the context budget."""
+    recall: float = setting(0.9, unit="share", ge=0.5, le=0.98, step=0.01)
+    """calibrated, target recall: share of the relevant hits to keep, of those that reach the
+    cutoff. Rounded up to 50, 60, 70, 75, 80, 85, 90, 95 or 98%."""
+    prefix: bool = setting(False, label="Keep the order")
+    """calibrated, target f1 or f2: keep the first hits in incoming order, instead of the most
+    likely hits at any position."""
+    calibration: Annotated[Calibration | None, OR_NOTHING] = setting(None)
+    """calibrated: what tuning learned from labels."""
+    tuned_on: Annotated[TunedOn | None, OR_NOTHING] = setting(None, label="Tuned")
+    """What the strategy and its values were tuned on, recorded by tuning. Distances tuned with
+    another model, space or reranker are refused."""
 
 
 class Diversity(Section):
-    enabled: bool = setting(
-        False,
-        "Drop near-duplicates, and chunks about parts of the question that other chunks "
-        "already cover.",
-    )
+    enabled: bool = setting(False)
+    """Drop near-duplicates, and chunks about parts of the question that other chunks already cover.
+    """
     max_similarity: float = setting(
-        0.7,
-        "Drop a chunk if its text is at least this similar to a better one's, measured as "
-        "the share of three-word sequences they have in common.",
-        unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
-    )  # fmt: skip
-    per_part: int = setting(
-        3,
-        "Chunks kept per distinctive word of the question.",
-        unit="chunks", ge=1, le=100, ceiling=20, label="Chunks per part",
-    )  # fmt: skip
+        0.7, unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from"
+    )
+    """Drop a chunk if its text is at least this similar to a better one's, measured as the share of
+    three-word sequences they have in common."""
+    per_part: int = setting(3, unit="chunks", ge=1, le=100, ceiling=20, label="Chunks per part")
+    """Chunks kept per distinctive word of the question."""
 
 
 class Judge(Section):
-    enabled: bool = setting(
-        False, "Let an LLM decide for each chunk: keep it, discard it, or follow its references."
-    )
-    prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
-        judge_prompts.DEFAULT,
-        "Prompt variant. Put your own in `prompts/` in the workspace.",
-        label="Prompt",
-    )
-    max_chunks: int = setting(
-        25, "Maximum number of chunks kept before the LLM has been asked, or if it fails.",
-        unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Max chunks",
-    )  # fmt: skip
-    oversample: float = setting(
-        1.6, "Candidates shown to the LLM, as a multiple of *Max chunks*.",
-        unit="times", ge=1, le=10, step=0.1, ceiling=4, label="Oversample",
-    )  # fmt: skip
+    enabled: bool = setting(False)
+    """Let an LLM decide for each chunk: keep it, discard it, or follow its references."""
+    prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(judge_prompts.DEFAULT)
+    """Prompt variant. Put your own in `prompts/` in the workspace."""
+    max_chunks: int = setting(25, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50)
+    """Maximum number of chunks kept before the LLM has been asked, or if it fails."""
+    oversample: float = setting(1.6, unit="times", ge=1, le=10, step=0.1, ceiling=4)
+    """Candidates shown to the LLM, as a multiple of *Max chunks*."""
     min_relevance: float = setting(
-        0.3, "Chunks below this similarity are dropped without asking the LLM.",
-        unit="similarity", ge=0, le=1, step=0.01, label="Min similarity",
-    )  # fmt: skip
+        0.3, unit="similarity", ge=0, le=1, step=0.01, label="Min similarity"
+    )
+    """Chunks below this similarity are dropped without asking the LLM."""
     timeout_ms: int = setting(
-        5000, "Time to wait for the LLM before falling back.",
-        unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout",
-    )  # fmt: skip
+        5000, unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout"
+    )
+    """Time to wait for the LLM before falling back."""
     max_prompt_tokens: int = setting(
-        2000,
-        "Token budget of the judge's prompt. Texts are shortened evenly, keeping the sentences "
-        "closest to the question; chunks that still do not fit are dropped, last first.",
-        unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget",
-    )  # fmt: skip
+        2000, unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget"
+    )
+    """Token budget of the judge's prompt. Texts are shortened evenly, keeping the sentences closest
+    to the question; chunks that still do not fit are dropped, last first."""
     max_expansion: int = setting(
-        50, "Maximum number of chunks that one expansion may bring in.",
-        unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit",
-    )  # fmt: skip
+        50, unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit"
+    )
+    """Maximum number of chunks that one expansion can add."""
 
 
 class Prune(Section):
-    enabled: bool = setting(
-        False,
-        "Leave sentences of kept chunks that add nothing to the answer out of the prompt. Tables, "
-        "lists and code stay whole or are left out whole.",
-    )
-    share: float = setting(
-        0.55,
-        "Leave out what contributes less than this share of what the best sentence contributes.",
-        unit="share", ge=0, le=1, step=0.01, label="Least contribution",
-    )  # fmt: skip
+    enabled: bool = setting(False)
+    """Leave sentences of kept chunks that add nothing to the answer out of the prompt. Tables,
+    lists and code stay whole or are left out whole."""
+    share: float = setting(0.55, unit="share", ge=0, le=1, step=0.01, label="Least contribution")
+    """Leave out what contributes less than this share of what the best sentence contributes."""
 
 
 class ContextSettings(Section):
     max_context_tokens: int = setting(
-        4000, "Maximum number of tokens of chunk text in the answer's prompt.",
-        unit="tokens", ge=50, le=1_000_000, step=100, ceiling=32_000, label="Context budget",
-    )  # fmt: skip
+        4000, unit="tokens", ge=50, le=1_000_000, step=100, ceiling=32_000, label="Context budget"
+    )
+    """Maximum number of tokens of chunk text in the answer's prompt."""
 
 
 class Confidence(Section):
-    high_below: float = setting(
-        0.2, "A hit with a distance below this has high confidence, unless it follows a large "
-        "gap.",
-        unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="High below",
-    )  # fmt: skip
+    high_below: float = setting(0.2, unit="distance", ge=0, le=4, step=0.01, ceiling=2)
+    """A hit with a distance below this has high confidence, unless it follows a large gap."""
     medium_below: float = setting(
-        0.4, "A hit with a distance up to this has medium confidence, unless it follows a large "
-        "gap. All others have low confidence.",
-        unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="Medium up to",
-    )  # fmt: skip
-    large_gap: float = setting(
-        0.1, "A hit that follows a gap of at least this size has low confidence.",
-        unit="distance", ge=0, le=4, step=0.01, ceiling=1, label="Large gap",
-    )  # fmt: skip
+        0.4, unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="Medium up to"
+    )
+    """A hit with a distance up to this has medium confidence, unless it follows a large gap. All
+    others have low confidence."""
+    large_gap: float = setting(0.1, unit="distance", ge=0, le=4, step=0.01, ceiling=1)
+    """A hit that follows a gap of at least this size has low confidence."""
 
 
 class Settings(Section):

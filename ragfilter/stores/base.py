@@ -5,6 +5,7 @@ in which version, and whether its chunks are withheld.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -50,8 +51,7 @@ class CollectionInfo:
 
 def check_name(name: str) -> None:
     """Raise InputError if `name` is none for a collection: Chroma would refuse it."""
-    good = 3 <= len(name) <= 512 and all(c.isascii() and (c.isalnum() or c in "._-") for c in name)
-    if not good or not (name[0].isalnum() and name[-1].isalnum()):
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]", name):
         raise InputError(f"{name!r} cannot be the name of a collection.", remedy=NAME_RULE)
 
 
@@ -94,15 +94,15 @@ class ChunkedCollection(Collection):
         """The vectors of these chunks by id; unknown ids are left out."""
 
     def rule(self, chunk_id: str) -> str | None:
-        found = self.rules([chunk_id])
-        self.check_known([chunk_id], found)
-        return found[chunk_id]
+        rules = self.rules([chunk_id])
+        self.check_known([chunk_id], rules)
+        return rules[chunk_id]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
-        found = dict(self.known_vectors(ids))
-        self.check_known(ids, found)
-        return np.array([found[i] for i in ids], dtype=np.float32)
+        by_id = dict(self.known_vectors(ids))
+        self.check_known(ids, by_id)
+        return np.array([by_id[i] for i in ids], dtype=np.float32)
 
     def check_known(self, ids: Iterable[str], known: Iterable[str]) -> None:
         """Raise StoreError if one of these chunks is not among those that are known."""
@@ -111,7 +111,7 @@ class ChunkedCollection(Collection):
             if chunk_id not in there:
                 raise StoreError(
                     f"Collection {self._name!r} has no chunk {chunk_id!r}.",
-                    remedy="It may have been removed meanwhile; run the query again.",
+                    remedy="It may have been removed; run the query again.",
                 )
 
 
@@ -275,9 +275,9 @@ class VersionedCollection(ChunkedCollection):
         """Every chunk by id without text, however many there are; cached until the version
         changes."""
         version = self.version
-        kept = self._store.catalogues.get(self._name)
-        if kept is not None and kept[0] == version:
-            return kept[1]
+        known_version, known = self._store.catalogues.get(self._name, ("", None))
+        if known is not None and known_version == version:
+            return known
         # Stored under the version from before reading, so that a concurrent write causes another
         # read.
         file = self._store.catalogue_file(self._name)
@@ -353,18 +353,18 @@ class VersionedCollection(ChunkedCollection):
 
     def _count_of_version(self) -> int:
         """How many chunks this version of a collection of ours has; counted once."""
-        version, kept = self.version, self._store.counts.get(self._name)
-        if kept is None or kept[0] != version:
-            kept = self._store.counts[self._name] = (version, self.count())
-        return kept[1]
+        version, counts = self.version, self._store.counts
+        if counts.get(self._name, ("", 0))[0] != version:
+            counts[self._name] = version, self.count()
+        return counts[self._name][1]
 
     def _renew_entries(self, ids: Sequence[str], before: str) -> None:
         # If nobody else writes, the new entries are enough; reading all of them takes a second or
         # two for 100,000 chunks. Only under the write lock, so that no other edit comes in between.
-        kept = self._store.catalogues.get(self._name)
-        if self._store.shared or kept is None or kept[0] != before:
+        version, known = self._store.catalogues.get(self._name, ("", Catalogue()))
+        if self._store.shared or version != before:
             return
-        entries = Catalogue({**kept[1], **dict(self._read_entries(ids))})
+        entries = Catalogue({**known, **dict(self._read_entries(ids))})
         self._store.catalogues[self._name] = (self.version, entries)
         self._store.unwritten.add(self._name)
 
@@ -450,8 +450,7 @@ class VersionedStore(ABC, Generic[C]):
         collection was made, whose vectors would mean something else.
         """
         collection = self.kind(self, name)
-        made_with = collection.embedder
-        check_embedder(name, made_with, embedder)
+        check_embedder(name, collection.embedder, embedder)
         return collection
 
     def outdated(self, version: str) -> bool:

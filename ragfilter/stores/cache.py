@@ -50,7 +50,7 @@ class TextCache(database.OptionalBook):
 
     def get(self, key: str) -> str | None:
         """The text for `key`, None if there is none (any more)."""
-        used = _texts.update().where(_texts.c.key == key).values(used=datetime.now(UTC))
+        used = _texts.update().filter_by(key=key).values(used=datetime.now(UTC))
 
         def read(connection: sa.Connection) -> str | None:
             text = connection.execute(used.returning(_texts.c.text)).scalar_one_or_none()

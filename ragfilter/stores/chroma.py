@@ -118,10 +118,7 @@ def open_server(address: str, timeout_s: float) -> ClientAPI:
         client = within(
             timeout_s,
             lambda: chromadb.HttpClient(
-                host=url,
-                ssl=url.startswith("https://"),
-                headers=headers,
-                settings=settings,
+                host=url, ssl=url.startswith("https://"), headers=headers, settings=settings
             ),
         )
     # Otherwise it would wait forever.
@@ -200,8 +197,8 @@ def _checked(url: str) -> SplitResult:
         # The URL is not repeated, because the invalid part may be a password.
         raise InputError(
             "The URL of the Chroma server cannot be read.",
-            remedy="Write it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
-            "everything in the password but letters and digits percent-encoded.",
+            remedy="Write it like http://127.0.0.1:8000 or http://user:password@host:8000. In the "
+            "password, percent-encode everything but letters and digits.",
         )
     return parts
 

@@ -77,7 +77,7 @@ class ForeignCheck:
     """One thing that works (`good`), or what it needs to work."""
 
     good: bool
-    said: str
+    words: str
 
 
 def openings(files: TextFiles) -> dict[str, Opening]:
@@ -92,15 +92,6 @@ def openings(files: TextFiles) -> dict[str, Opening]:
         ) from None
 
 
-def keep(files: TextFiles, name: str, opening: Opening | None) -> None:
-    """Store how a collection is opened; None removes it. Raises StoreError, InputError."""
-    every = openings(files)
-    every.pop(name, None)
-    if opening is not None:
-        every[name] = opening
-    files.write(FILE, json.dumps({name: asdict(each) for name, each in every.items()}))
-
-
 def resolved(folder: str) -> str:
     """`folder` as an absolute path, or the URL of a server or database unchanged. Raises
     InputError."""
@@ -112,7 +103,7 @@ def resolved(folder: str) -> str:
             secret = shown(folder) == UNSHOWN or bool(urlsplit(folder).password)
         if secret or "password=" in folder:
             raise InputError(
-                f"{shown(folder)} comes with a user or a password, which would be kept in a file.",
+                f"{shown(folder)} contains a user or password, which would be stored in a file.",
                 remedy="Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with "
                 "RAGFILTER_CHROMA_URL.",
             )
@@ -137,9 +128,9 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
         # What looks like an address without its scheme may contain a password.
         named = UNSHOWN if "@" in folder else folder
         raise InputError(
-            f"{named} is no Chroma folder: there is no {DATABASE} in it.",
-            remedy="Name the folder that was given to chromadb.PersistentClient, the URL of a "
-            "server, as http://127.0.0.1:8000, or postgresql://user@host/database.",
+            f"{named} is not a Chroma folder: there is no {DATABASE} in it.",
+            remedy="Name the folder that chromadb.PersistentClient opened, a server's URL such as "
+            "http://127.0.0.1:8000, or postgresql://user@host/database.",
         )
     return ChromaStore.folder(Path(folder), shared=True)
 
@@ -173,7 +164,7 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
     """
     name, known = collection.name, collection.entries()
     if not known:
-        raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that holds chunks.")
+        raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that has chunks.")
     ids = list(known)[:SAMPLE]
     first, sample = collection.chunks(ids), collection.vectors(ids)
     there, own = sample.shape[1], embedder.embed(["a"]).shape[1]
@@ -280,7 +271,7 @@ class Stores:
         if collection.ours and not folder:
             raise InputError(
                 f"Collection {name!r} was made by ragfilter in this workspace.",
-                remedy="Ask it as it is.",
+                remedy="Use it directly.",
             )
         model = opening.embedder or hint(collection)
         if not model:
@@ -299,7 +290,7 @@ class Stores:
         if name not in (opened := self._openings()):
             raise InputError(
                 f"Collection {name!r} was not opened from elsewhere.",
-                remedy=f"Open from elsewhere: {', '.join(sorted(opened)) or 'none'}.",
+                remedy=f"Opened from elsewhere: {', '.join(sorted(opened)) or 'none'}.",
             )
         self._keep(name, None)
 
@@ -315,23 +306,24 @@ class Stores:
         # Imported here, since hardly anyone loses a collection.
         from ragfilter.stores import copies
 
-        copy = None
         # Looked for among the copies, because a name from a link may be any path.
         if name in self._workspace.copied():
             with suppress(StoreError):
                 copy = copies.read_summary(self._workspace.copy_path(name))
-        return copy.embedder if copy else ""
+                return copy.embedder if copy else ""
+        return ""
 
     def _openings(self) -> dict[str, Opening]:
         """How each is opened; what a database says is asked for once a second."""
-        at, found = self._known
-        if not self._workspace.address or monotonic() - at > KNOWN_S:
-            found = openings(self._workspace.files)
-            self._known = monotonic(), found
-        return found
+        if not self._workspace.address or monotonic() - self._known[0] > KNOWN_S:
+            self._known = monotonic(), openings(self._workspace.files)
+        return self._known[1]
 
     def _keep(self, name: str, opening: Opening | None) -> None:
-        keep(self._workspace.files, name, opening)
+        """Store how a collection is opened; None removes it."""
+        every = openings(self._workspace.files) | ({} if opening is None else {name: opening})
+        kept = {each: asdict(how) for each, how in every.items() if opening or each != name}
+        self._workspace.files.write(FILE, json.dumps(kept))
         self._known = -inf, {}
 
     def _asked(self, name: str) -> tuple[Mapping[str, str], str]:
@@ -339,8 +331,8 @@ class Stores:
         return opening.columns, opening.metric
 
     def _in(self, folder: str) -> ChromaStore | TableStore:
+        path = resolved(folder)
         with self._opening:
-            path = resolved(folder)
             if path not in self._folders:
                 self._folders[path] = open_store(path, self._workspace.address)
             return self._folders[path]

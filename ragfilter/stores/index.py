@@ -19,11 +19,10 @@ rule text, None if the rule was removed) and they are laid over what is written 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -67,99 +66,147 @@ def index(
     """
     started = perf_counter()
     check_name(name)
-    given = _unique(records)
+    indexing = _Indexing(name, _unique(records), embedder, reset, rules, progress)
     database = workspace.pg()
     with locked(workspace, name):
-        if database is None:
-            report = _index_in_store(workspace, name, given, embedder, reset, rules, progress)
-        else:
-            report = _index_in_database(database, name, given, embedder, reset, rules, progress)
+        report = indexing.in_folder(workspace) if database is None else indexing.in_pg(database)
     return replace(report, seconds=perf_counter() - started)
 
 
-def _index_in_store(
-    workspace: Workspace,
-    name: str,
-    given: Mapping[str, Record],
-    embedder: Embedder,
-    reset: bool,
-    rules: Callable[[], Rules],
-    progress: Progress | None,
-) -> IndexReport:
-    path, store = workspace.copy_path(name), workspace.versioned_store()
-    store.check_ours(name)
-    old = None if reset else copies.read_summary(path)
-    if not reset:
-        _check_target(store, name, old, embedder)
-    before = {} if old is None else old.fingerprints
-    fresh, report = _changed(name, given, before, embedder)
-    whole = old is not None and _is_whole(store, name, old)
-    if whole and not fresh:
-        return report
-    _withhold(store, name, path, given)
-    rows = {row.chunk.id: row for row in ([] if reset else copies.read_copy(path))}
-    parts = workspace.copies_dir / f"{name}.parts"
-    vectors = {_key(row.chunk): row.vector for row in rows.values()}
-    vectors |= copies.read_parts(parts, embedder=embedder.name)
-    missing = _unembedded(fresh, vectors)
-    step = counter(progress, len(missing) + (len(fresh) if whole else report.total))
-    save = partial(copies.save_part, parts, embedder=embedder.name)
-    vectors |= _embed(missing, embedder, save, step)
-    rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
-    if fresh:
-        copies.write_copy(path, list(rows.values()), embedder=embedder.name)
-    # In the order of the records, in which the rules are exported.
-    changed = [record.chunk.id for record in fresh] if whole else list(rows)
-    _fill(store, name, rows, changed, embedder.name, rules(), step, anew=not whole)
-    copies.remove_parts(parts)
-    return replace(report, embedded=len(missing), written=len(changed))
+@dataclass(frozen=True, slots=True)
+class _Indexing:
+    """What `index` is called with; the records by id."""
 
+    name: str
+    records: Mapping[str, Record]
+    embedder: Embedder
+    reset: bool
+    rules: Callable[[], Rules]
+    progress: Progress | None
 
-def _index_in_database(
-    database: PgStore,
-    name: str,
-    given: Mapping[str, Record],
-    embedder: Embedder,
-    reset: bool,
-    rules: Callable[[], Rules],
-    progress: Progress | None,
-) -> IndexReport:
-    old = database.summary(name)
-    if not reset:
-        check_embedder(name, old.embedder if old else "", embedder.name)
-    before = {} if old is None or reset else old.fingerprints
-    fresh, report = _changed(name, given, before, embedder)
-    if not fresh:
-        return report
-    vectors = database.parts(name, embedder=embedder.name)
-    if old is not None:
-        database.change_clearances(name, _bars(given))
-        if old.embedder == embedder.name:
-            vectors |= database.vectors_of(name, [_key(record.chunk) for record in fresh])
-    missing = _unembedded(fresh, vectors)
-    step = counter(progress, len(missing) + len(fresh))
-    save = partial(database.save_part, name, embedder=embedder.name)
-    vectors |= _embed(missing, embedder, save, step)
-    prints = {**before, **{i: record.fingerprint for i, record in given.items()}}
-    database.put(
-        name,
-        [_row(record, vectors) for record in fresh],
-        embedder=embedder.name,
-        content=copies.content_fingerprint(embedder.name, prints),
-        reset=reset,
-        rules=rules,
-        progress=step,
-    )
-    database.remove_parts(name)
-    return replace(report, embedded=len(missing), written=len(fresh))
+    def in_folder(self, workspace: Workspace) -> IndexReport:
+        name, path, store = self.name, workspace.copy_path(self.name), workspace.versioned_store()
+        store.check_ours(name)
+        old = None if self.reset else copies.read_summary(path)
+        if not self.reset:
+            self._check_target(store, old)
+        fresh, report = self._changes({} if old is None else old.fingerprints)
+        whole = old is not None and _is_whole(store, name, old)
+        if whole and not fresh:
+            return report
+        copies.change_clearances(path, self._bars())
+        self._withhold(store)
+        rows = {row.chunk.id: row for row in ([] if self.reset else copies.read_copy(path))}
+        parts = workspace.copies_dir / f"{name}.parts"
+        vectors = {_key(row.chunk): row.vector for row in rows.values()}
+        vectors |= copies.read_parts(parts, embedder=self.embedder.name)
+        save, written = partial(copies.save_part, parts), len(fresh) if whole else report.total
+        embedded, step = self._embed(fresh, vectors, save, written)
+        rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
+        if fresh:
+            copies.write_copy(path, list(rows.values()), embedder=self.embedder.name)
+        # In the order of the records, in which the rules are exported.
+        changed = [record.chunk.id for record in fresh] if whole else list(rows)
+        _fill(store, name, rows, changed, self.embedder.name, self.rules(), step, anew=not whole)
+        copies.remove_parts(parts)
+        return replace(report, embedded=embedded, written=len(changed))
+
+    def in_pg(self, database: PgStore) -> IndexReport:
+        name, model = self.name, self.embedder.name
+        old = database.summary(name)
+        if not self.reset:
+            check_embedder(name, old.embedder if old else "", model)
+        before = {} if old is None or self.reset else old.fingerprints
+        fresh, report = self._changes(before)
+        if not fresh:
+            return report
+        vectors = database.parts(name, embedder=model)
+        if old is not None:
+            database.change_clearances(name, self._bars())
+            if old.embedder == model:
+                vectors |= database.vectors_of(name, [_key(record.chunk) for record in fresh])
+        save = partial(database.save_part, name)
+        embedded, step = self._embed(fresh, vectors, save, len(fresh))
+        prints = {**before, **{i: record.fingerprint for i, record in self.records.items()}}
+        database.put(
+            name,
+            [_row(record, vectors) for record in fresh],
+            embedder=model,
+            content=copies.content_fingerprint(model, prints),
+            reset=self.reset,
+            rules=self.rules,
+            progress=step,
+        )
+        database.remove_parts(name)
+        return replace(report, embedded=embedded, written=len(fresh))
+
+    def _check_target(self, store: VersionedStore[Any], old: copies.CopySummary | None) -> None:
+        check_embedder(self.name, old.embedder if old else "", self.embedder.name)
+        with suppress(CollectionMissing):
+            if old is None and store.collection(self.name).count():
+                raise StoreError(
+                    f"Collection {self.name!r} exists, but this workspace did not index it.",
+                    remedy="Choose another name, or replace it.",
+                    action="replace",
+                )
+
+    def _changes(self, before: Mapping[str, str]) -> tuple[list[Record], IndexReport]:
+        """The records that are not there as they are, by the fingerprints of what was `before`, and
+        what indexing them does."""
+        records = self.records
+        fresh = [each for i, each in records.items() if before.get(i) != each.fingerprint]
+        changed = sum(record.chunk.id in before for record in fresh)
+        return fresh, IndexReport(
+            collection=self.name,
+            total=len(before.keys() | records.keys()),
+            added=len(fresh) - changed,
+            changed=changed,
+            unchanged=len(records) - len(fresh),
+            not_in_source=len(before.keys() - records.keys()),
+            warnings=_warnings(records.values(), getattr(self.embedder, "reads", 0)),
+        )
+
+    def _bars(self) -> dict[str, copies.Bars]:
+        """Who may see each chunk, by its record."""
+        return {i: (*_bar(r.chunk), r.clearance_as_given) for i, r in self.records.items()}
+
+    def _withhold(self, store: VersionedStore[Any]) -> None:
+        """Withhold the collection if the records change who may see a chunk."""
+        with suppress(CollectionMissing):
+            collection = store.collection(self.name)
+            if not collection.withheld and any(
+                _bar(chunk) != _bar(self.records[i].chunk)
+                for i, chunk in collection.entries().items()
+                if i in self.records
+            ):
+                collection.withhold()
+
+    def _embed(
+        self,
+        fresh: Iterable[Record],
+        vectors: dict[str, Vectors],
+        save: Callable[..., None],
+        written: int,
+    ) -> tuple[int, Step]:
+        """Add the vectors that passages lack, by their keys; every part is saved before the next.
+        An embedder may say how many it embeds `at_once`. Returns how many were embedded, and what
+        counts the chunks that are `written` then."""
+        lacking = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
+        # Texts of similar length waste the least padding; longest first, so that the time left
+        # falls.
+        texts = sorted(lacking, key=lambda text: (-len(text), text))
+        step = counter(self.progress, len(texts) + written)
+        step(0)
+        for part in pages(texts, getattr(self.embedder, "at_once", EMBED_PART)):
+            keys, embedded = [*map(copies.text_key, part)], self.embedder.embed(part)
+            save(keys, embedded, embedder=self.embedder.name)
+            vectors.update(zip(keys, embedded, strict=True))
+            step(len(part))
+        return len(texts), step
 
 
 def rebuild(
-    name: str,
-    *,
-    workspace: Workspace,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
+    name: str, *, workspace: Workspace, rules: Rules | None = None, progress: Progress | None = None
 ) -> IndexReport:
     """Rewrite the collection `name` from our own copy, without the model.
 
@@ -196,23 +243,6 @@ def rebuild(
     return IndexReport(collection=name, total=len(rows), written=len(rows), seconds=seconds)
 
 
-def _changed(
-    name: str, given: Mapping[str, Record], before: Mapping[str, str], embedder: Embedder
-) -> tuple[list[Record], IndexReport]:
-    """The records that are not there as they are, by the fingerprints of what was `before`, and
-    what indexing them does."""
-    fresh = [record for i, record in given.items() if before.get(i) != record.fingerprint]
-    return fresh, IndexReport(
-        collection=name,
-        total=len(before.keys() | given.keys()),
-        added=sum(1 for record in fresh if record.chunk.id not in before),
-        changed=sum(1 for record in fresh if record.chunk.id in before),
-        unchanged=len(given) - len(fresh),
-        not_in_source=len(before.keys() - given.keys()),
-        warnings=_warnings(given.values(), getattr(embedder, "reads", 0)),
-    )
-
-
 def counter(progress: Progress | None, total: int) -> Step:
     """Counts embedding and writing as one progress. A stop is raised by it, so call it only after
     the results are safe."""
@@ -229,17 +259,17 @@ def counter(progress: Progress | None, total: int) -> Step:
 
 def _unique(records: Iterable[Record]) -> dict[str, Record]:
     """The records by id. Raises InputError if two share one, and if there is none."""
-    found: dict[str, Record] = {}
+    by_id: dict[str, Record] = {}
     for record in records:
-        twin = found.setdefault(record.chunk.id, record)
+        twin = by_id.setdefault(record.chunk.id, record)
         if twin is not record:
             raise InputError(
                 f"{record.place}: the id {record.chunk.id!r} was already used in {twin.place}.",
                 remedy="Give every record an id of its own.",
             )
-    if not found:
+    if not by_id:
         raise InputError("The source holds no records.", remedy="Name another source.")
-    return found
+    return by_id
 
 
 def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
@@ -265,28 +295,12 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
     lock = lock_file(workspace.copies_dir / f".{name}.lock")
     if not taken(lock):
         raise WorkspaceLocked(
-            f"Collection {name!r} is being indexed already.", remedy="Wait until that is done."
+            f"Collection {name!r} is already being indexed.", remedy="Wait until that is done."
         )
     try:
         yield
     finally:
         lock.release()
-
-
-def _check_target(
-    store: VersionedStore[Any], name: str, old: copies.CopySummary | None, embedder: Embedder
-) -> None:
-    check_embedder(name, old.embedder if old else "", embedder.name)
-    try:
-        count = store.collection(name).count()
-    except CollectionMissing:
-        return
-    if old is None and count:
-        raise StoreError(
-            f"Collection {name!r} exists, but this workspace did not index it.",
-            remedy="Choose another name, or replace it.",
-            action="replace",
-        )
 
 
 def _is_whole(store: VersionedStore[Any], name: str, copy: copies.CopySummary) -> bool:
@@ -302,55 +316,8 @@ def _is_whole(store: VersionedStore[Any], name: str, copy: copies.CopySummary) -
         return False
 
 
-def _withhold(
-    store: VersionedStore[Any], name: str, path: Path, given: Mapping[str, Record]
-) -> None:
-    """If `given` changes who may see a chunk, make sure that neither the collection nor one
-    restored from the copy returns it under the old clearance."""
-    copies.change_clearances(path, _bars(given))
-    with suppress(CollectionMissing):
-        collection = store.collection(name)
-        if not collection.withheld and any(
-            _for_whom(chunk) != _for_whom(given[i].chunk)
-            for i, chunk in collection.entries().items()
-            if i in given
-        ):
-            collection.withhold()
-
-
-def _bars(given: Mapping[str, Record]) -> dict[str, copies.Bars]:
-    """Who may see each chunk, by its record."""
-    return {i: (*_for_whom(r.chunk), r.clearance_as_given) for i, r in given.items()}
-
-
-def _for_whom(chunk: Chunk) -> tuple[int | None, str | None]:
+def _bar(chunk: Chunk) -> tuple[int | None, str | None]:
     return chunk.clearance, chunk.department
-
-
-def _unembedded(fresh: Iterable[Record], vectors: Mapping[str, Vectors]) -> list[str]:
-    """The passages that have no vector yet."""
-    waiting = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
-    # Texts of similar length waste the least padding; longest first, so that the time left falls.
-    return sorted(waiting, key=lambda text: (-len(text), text))
-
-
-def _embed(
-    texts: Sequence[str],
-    embedder: Embedder,
-    save: Callable[[Sequence[str], Vectors], None],
-    step: Step,
-) -> dict[str, Vectors]:
-    """The vectors of these texts by their keys; every part is saved before the next. An embedder
-    may say how many it embeds `at_once`."""
-    vectors: dict[str, Vectors] = {}
-    step(0)
-    for part in pages(texts, getattr(embedder, "at_once", EMBED_PART)):
-        keys = [copies.text_key(text) for text in part]
-        made = embedder.embed(part)
-        save(keys, made)
-        vectors.update(zip(keys, made, strict=True))
-        step(len(part))
-    return vectors
 
 
 def _fill(

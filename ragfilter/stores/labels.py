@@ -144,8 +144,7 @@ class LabelBook(database.Book):
     def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
         """Quote these chunks in their labels that quote nothing yet."""
         bare = sa.select(_labels.c.id, _labels.c.chunk_id).where(
-            _labels.c.collection == collection,
-            _labels.c.id.not_in(sa.select(_quotations.c.label)),
+            _labels.c.collection == collection, _labels.c.id.not_in(sa.select(_quotations.c.label))
         )
         rows = [(i, quotation_of(chunks[name])) for i, name in self._read(bare) if name in chunks]
         with self._writing() as connection:
@@ -238,8 +237,7 @@ class LabelBook(database.Book):
             was = {row.query_id: row.text for row in replaced}
             if before is not None and was and was != before:
                 raise ConflictError(
-                    f"The query set {name!r} was changed by somebody else meanwhile, so nothing is "
-                    "saved.",
+                    f"Somebody else has changed the query set {name!r}. Nothing was saved.",
                     remedy="Save yours under another name, or reload the page to see theirs.",
                 )
             connection.execute(_sets.insert(), rows)
@@ -321,8 +319,8 @@ def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
     """The quotation of what somebody selected in a chunk, whatever its spaces; None if it is not
     there."""
     words = whole(selected).split()
-    found = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
-    return replace(quotation_of(chunk), quote=found.group()) if found else None
+    match = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
+    return replace(quotation_of(chunk), quote=match.group()) if match else None
 
 
 def visible_labels(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -101,21 +101,18 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
         try:
             if before.exists():
                 os.link(before, after)
-            rename_rows(workspace.database_url, old, new)
-            try:
-                store.rename(old, new)
-            except StoreError:
-                rename_rows(workspace.database_url, new, old)
-                raise
-        except (OSError, StoreError) as error:
-            after.unlink(missing_ok=True)
-            if isinstance(error, StoreError):
-                raise
+        except OSError as error:
             raise StoreError(
                 f"The copy {before} cannot be renamed: {error.strerror}.",
                 remedy="Check the permissions of its folder, and that its file system supports "
                 "hard links.",
             ) from None
+        with ExitStack() as undo:
+            undo.callback(after.unlink, missing_ok=True)
+            rename_rows(workspace.database_url, old, new)
+            undo.callback(rename_rows, workspace.database_url, new, old)
+            store.rename(old, new)
+            undo.pop_all()
         before.unlink(missing_ok=True)
         copies.remove_parts(workspace.copies_dir / f"{old}.parts")
 
@@ -137,36 +134,20 @@ def delete(workspace: Workspace, name: str) -> None:
 
 
 def _must_be_ours(store: Store, name: str) -> None:
-    if not store.collection(name).info().ours:
+    if not store.collection(name).ours:
         raise StoreError(
             f"Collection {name!r} was not made by ragfilter and stays as it is.",
             remedy="Use the program that made it.",
         )
 
 
-def rename_rows(url: str, old: str, new: str) -> None:
-    """Move everything that belongs to `old` to `new`. Raises StoreError."""
-    with _tables(url) as (connection, tables):
-        for table in tables:
-            mine = table.c[COLUMN] == old
-            connection.execute(table.update().where(mine).values({COLUMN: new}))
-
-
-def delete_rows(url: str, name: str) -> None:
-    """Delete everything that belongs to the collection `name`. Raises StoreError."""
-    with _tables(url) as (connection, tables):
-        for table in tables:
-            connection.execute(table.delete().where(table.c[COLUMN] == name))
-
-
 @contextmanager
-def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
-    """A transaction, with all tables that name a collection."""
+def _transaction(url: str) -> Iterator[sa.Connection]:
+    """A transaction in the workspace's database. Raises StoreError."""
     engine = connect(url, "workspace")
     try:
         with engine.begin() as connection:
-            there = sa.inspect(connection).get_table_names()
-            yield connection, [t for t in TABLES if t.name in there and COLUMN in t.c]
+            yield connection
     except SQLAlchemyError as error:
         # Without the error's own message, which may contain a password.
         raise StoreError(
@@ -175,6 +156,27 @@ def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
         ) from None
     finally:
         engine.dispose()
+
+
+def _tables(connection: sa.Connection) -> list[sa.Table]:
+    """The tables that are there and name a collection."""
+    there = sa.inspect(connection).get_table_names()
+    return [table for table in TABLES if table.name in there and COLUMN in table.c]
+
+
+def rename_rows(url: str, old: str, new: str) -> None:
+    """Move everything that belongs to `old` to `new`. Raises StoreError."""
+    with _transaction(url) as connection:
+        for table in _tables(connection):
+            mine = table.c[COLUMN] == old
+            connection.execute(table.update().where(mine).values({COLUMN: new}))
+
+
+def delete_rows(url: str, name: str) -> None:
+    """Delete everything that belongs to the collection `name`. Raises StoreError."""
+    with _transaction(url) as connection:
+        for table in _tables(connection):
+            connection.execute(table.delete().where(table.c[COLUMN] == name))
 
 
 OTHER = "Name a workspace that is empty, or that this copy was begun in."
@@ -200,11 +202,11 @@ def copy_workspace(
     something else under the same name, and StoreError if what arrived is not what was sent.
     """
     if source.database_url == target.database_url:
-        raise InputError("Both are the same workspace.", remedy="Name two.")
+        raise InputError("Both are the same workspace.", remedy="Name two different ones.")
     if source.server is not None and source.server == target.server:
         raise InputError(
             "Both would keep their vectors in the same place.",
-            remedy="Copy to or from a database: the server's URL holds for folders only.",
+            remedy="Copy to or from a database: the server's URL applies only to folders.",
         )
     for workspace in (source, target):
         for book in BOOKS:
@@ -277,18 +279,15 @@ def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied
     sent, there = _read(table, source), _read(table, target)
     fresh = [row for key, row in sent.items() if key not in there]
     if fresh:
-        engine = connect(target.database_url, "workspace")
         columns = table.columns.keys()
-        with engine.begin() as connection:
+        with _transaction(target.database_url) as connection:
             rows = [dict(zip(columns, row, strict=True)) for row in fresh]
-            for page in pages(rows, PAGE):
-                connection.execute(table.insert(), page)
-            if engine.dialect.name == "postgresql" and "id" in columns:
+            connection.execute(table.insert(), rows)
+            if connection.dialect.name == "postgresql" and "id" in columns:
                 # Numbers that were given do not count in its sequence.
                 counter = sa.func.pg_get_serial_sequence(table.name, "id")
                 last = sa.select(sa.func.max(table.c.id)).scalar_subquery()
                 connection.execute(sa.select(sa.func.setval(counter, last)))
-        engine.dispose()
     if _read(table, target) != sent:
         raise _differs(f"the table {table.name}")
     checksum = sha256(repr(sorted(sent.items(), key=repr)).encode()).hexdigest()
@@ -310,19 +309,15 @@ def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
 
 def _read(table: sa.Table, workspace: Workspace) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """All rows of a table by their keys, with times in UTC."""
-    engine = connect(workspace.database_url, "workspace")
-    try:
-        with engine.connect() as connection:
-            found = connection.execute(sa.select(table)).all()
-    finally:
-        engine.dispose()
+    with _transaction(workspace.database_url) as connection:
+        stored = connection.execute(sa.select(table)).all()
     keys = [table.columns.keys().index(column.name) for column in table.primary_key.columns]
-    rows = (tuple(in_utc(v) if isinstance(v, datetime) else v for v in row) for row in found)
+    rows = (tuple(in_utc(v) if isinstance(v, datetime) else v for v in row) for row in stored)
     return {tuple(row[at] for at in keys): row for row in rows}
 
 
 def _differs(what: str) -> StoreError:
     return StoreError(
-        f"What arrived of {what} is not what was sent.",
-        remedy="Was it changed meanwhile? Stop what uses either workspace, and copy again.",
+        f"The copy of {what} differs from the original.",
+        remedy="It may have changed. Stop whatever uses either workspace, and copy again.",
     )

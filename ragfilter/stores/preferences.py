@@ -32,15 +32,9 @@ CHOICES: Mapping[Choice, str] = {
 _TURNED: Mapping[Choice, Choice] = {"first": "second", "second": "first"}
 
 _votes = database.table(
-    "preferences",
-    at=TIME,
-    who=TEXT,
-    collection=TEXT,
-    query=TEXT,
-    first=TEXT,
-    second=TEXT,
+    "preferences", at=TIME, who=TEXT, collection=TEXT, query=TEXT, first=TEXT, second=TEXT,
     choice=TEXT,
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +100,13 @@ class Preferences(database.Book):
         }
         turned = choice if first is left else _turned(choice)
         with self._writing() as connection:
-            same = [_votes.c[name] == value for name, value in row.items()]
-            connection.execute(_votes.delete().where(*same))
-            added = {**row, "at": datetime.now(UTC), "choice": turned}
-            connection.execute(_votes.insert().values(added))
+            connection.execute(_votes.delete().filter_by(**row))
+            connection.execute(_votes.insert().values(**row, at=datetime.now(UTC), choice=turned))
 
     def votes(self, collection: str) -> tuple[Vote, ...]:
         """The votes on the questions of a collection, oldest first."""
-        select = sa.select(_votes).where(_votes.c.collection == collection)
-        return tuple(map(_vote, self._read(select.order_by(_votes.c.id))))
+        mine = sa.select(_votes).filter_by(collection=collection)
+        return tuple(map(_vote, self._read(mine.order_by(_votes.c.id))))
 
 
 def on_pair(votes: Iterable[Vote], left: Answered, right: Answered) -> tuple[Vote, ...]:
@@ -146,12 +138,8 @@ def _turned(choice: Choice) -> Choice:
 
 
 def _vote(row: sa.Row[Any]) -> Vote:
-    values = dict(row._mapping)
-    first, second = (_side(values[name]) for name in ("first", "second"))
-    return Vote(
-        database.in_utc(values["at"]), values["who"], values["collection"], values["query"],
-        first, second, values["choice"],
-    )  # fmt: skip
+    sides = _side(row.first), _side(row.second)
+    return Vote(database.in_utc(row.at), row.who, row.collection, row.query, *sides, row.choice)
 
 
 def _side(text: str) -> Answered:

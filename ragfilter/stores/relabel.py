@@ -238,9 +238,9 @@ def _found(quotation: Quotation, finding: Located) -> Quotation:
 
 def mapped_share(quotations: Mapping[int, Quotation]) -> float | None:
     """The share of the labels that had to be mapped and were; None if none had to be."""
-    found = [quotation.found for quotation in quotations.values() if quotation.found]
-    lost = sum(each in UNFOUND for each in found)
-    return 1 - lost / len(found) if found else None
+    outcomes = [quotation.found for quotation in quotations.values() if quotation.found]
+    lost = sum(each in UNFOUND for each in outcomes)
+    return 1 - lost / len(outcomes) if outcomes else None
 
 
 def _words(text: str) -> Words:

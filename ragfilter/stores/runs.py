@@ -21,21 +21,10 @@ with extra("chroma"):
     import sqlalchemy as sa
 
 _runs = database.table(
-    "runs",
-    at=TIME,
-    who=TEXT,
-    name=TEXT,
-    collection=TEXT,
-    query_set=TEXT,
-    profile=TEXT,
-    changes=TEXT,
-    viewer=TEXT,
-    collection_version=TEXT,
-    labels_version=TEXT,
-    model=TEXT,
-    space=TEXT,
+    "runs", at=TIME, who=TEXT, name=TEXT, collection=TEXT, query_set=TEXT, profile=TEXT,
+    changes=TEXT, viewer=TEXT, collection_version=TEXT, labels_version=TEXT, model=TEXT, space=TEXT,
     queries=WHOLE,
-)
+)  # fmt: skip
 _records = database.table(
     "run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT
 )
@@ -95,7 +84,7 @@ class Runs(database.Book):
                 return unfinished
             values = {"at": datetime.now(UTC), "who": who, "name": name, **_row(plan)}
             new = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
-            return _run(connection.execute(_list().where(_runs.c.id == new.id)).one())
+            return _run(connection.execute(_list().filter_by(id=new.id)).one())
 
     def unfinished(self, plan: Plan) -> Run | None:
         """The run that `begin` would continue."""
@@ -103,42 +92,39 @@ class Runs(database.Book):
 
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
         """Store the record of a query, replacing an earlier one."""
-        values = {"run": run_id, "query_id": query_id, "body": json.dumps(record)}
+        own = {"run": run_id, "query_id": query_id}
         with self._writing() as connection:
-            own = (_records.c.run == run_id, _records.c.query_id == query_id)
-            connection.execute(_records.delete().where(*own))
-            connection.execute(_records.insert().values(values))
+            connection.execute(_records.delete().filter_by(**own))
+            connection.execute(_records.insert().values(**own, body=json.dumps(record)))
 
     def saved(self, collection: str | None = None) -> tuple[Run, ...]:
         """The runs of a collection, or all, newest first."""
-        listed = _list().order_by(_runs.c.id.desc())
-        if collection is not None:
-            listed = listed.where(_runs.c.collection == collection)
-        return tuple(map(_run, self._read(listed)))
+        mine = {} if collection is None else {"collection": collection}
+        return tuple(map(_run, self._read(_list().filter_by(**mine).order_by(_runs.c.id.desc()))))
 
     def get(self, run_id: int) -> Run:
         """The run with this number. Raises InputError if there is none."""
-        rows = self._read(_list().where(_runs.c.id == run_id))
+        rows = self._read(_list().filter_by(id=run_id))
         if not rows:
             raise InputError(f"There is no run {run_id}.", action="runs")
         return _run(rows[0])
 
     def records(self, run_id: int) -> tuple[dict[str, Any], ...]:
         """The records of a run, in the order in which they were made."""
-        select = sa.select(_records.c.body).where(_records.c.run == run_id)
-        return tuple(json.loads(body) for (body,) in self._read(select.order_by(_records.c.id)))
+        rows = self._read(sa.select(_records).filter_by(run=run_id).order_by(_records.c.id))
+        return tuple(json.loads(row.body) for row in rows)
 
     def done(self, run_id: int) -> frozenset[str]:
         """The ids of the measured queries."""
-        select = sa.select(_records.c.query_id).where(_records.c.run == run_id)
-        return frozenset(i for (i,) in self._read(select))
+        rows = self._read(sa.select(_records.c.query_id).filter_by(run=run_id))
+        return frozenset(row.query_id for row in rows)
 
     def remove(self, run_id: int) -> None:
         """Delete a run. Raises InputError if there is none with this number."""
         self.get(run_id)
         with self._writing() as connection:
-            connection.execute(_records.delete().where(_records.c.run == run_id))
-            connection.execute(_runs.delete().where(_runs.c.id == run_id))
+            connection.execute(_records.delete().filter_by(run=run_id))
+            connection.execute(_runs.delete().filter_by(id=run_id))
 
 
 def _list() -> sa.Select[Any]:
@@ -151,8 +137,7 @@ def _list() -> sa.Select[Any]:
 
 def _same(plan: Plan) -> sa.Select[Any]:
     """The runs of exactly this plan, newest first."""
-    same = [_runs.c[name] == value for name, value in _row(plan).items()]
-    return _list().where(*same).order_by(_runs.c.id.desc())
+    return _list().filter_by(**_row(plan)).order_by(_runs.c.id.desc())
 
 
 def _unfinished(rows: Iterable[sa.Row[Any]]) -> Run | None:

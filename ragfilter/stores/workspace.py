@@ -66,11 +66,10 @@ class Workspace:
     def __init__(
         self,
         path: Path,
-        *,
         server: Server | QdrantPlace | None,
         database_url: str,
         catalogue_limit: float,
-        address: str = "",
+        address: str,
     ) -> None:
         self.path = path
         self.server = server
@@ -105,13 +104,7 @@ class Workspace:
         with _opening:
             workspace = _open.get(folder)
             if workspace is None:
-                workspace = cls(
-                    folder,
-                    server=server,
-                    database_url=database_url,
-                    catalogue_limit=catalogue_limit,
-                    address=address,
-                )
+                workspace = cls(folder, server, database_url, catalogue_limit, address)
                 if not workspace.shared:
                     workspace._own(kind)
                 _open[folder] = workspace
@@ -234,14 +227,11 @@ class Workspace:
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
                 remedy="Stop that process, use another folder, or copy the workspace into "
-                "PostgreSQL, which many processes share.",
+                "PostgreSQL, which many processes can share.",
                 action="folder",
             )
-        note = {
-            "pid": os.getpid(),
-            "kind": kind,
-            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
-        }
+        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        note = {"pid": os.getpid(), "kind": kind, "since": since}
         # Only informational for the next process; the lock works without it.
         with contextlib.suppress(OSError):
             _note(self.path).write_text(json.dumps(note), encoding="utf-8")
@@ -271,7 +261,7 @@ def taken(lock: BaseFileLock) -> bool:
     except OSError as error:
         raise InputError(
             f"The lock {lock.lock_file} cannot be opened: {error.strerror}.",
-            remedy="Make it a file that this user may write, or use another folder.",
+            remedy="Make it a file that this user can write, or use another folder.",
             action="folder",
         ) from None
     return True
@@ -291,7 +281,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"The workspace folder {folder} cannot be used: {reason}.",
-            remedy="Use a folder that can be written.",
+            remedy="Use a writable folder.",
             action="folder",
         ) from error
     return folder
@@ -338,19 +328,19 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
 
     def read(self, name: str) -> str | None:
         self._open()
-        found = self._read(sa.select(_files.c.text).where(_files.c.name == name))
-        return found[0][0] if found else None
+        rows = self._read(sa.select(_files).filter_by(name=name))
+        return rows[0].text if rows else None
 
     def write(self, name: str, text: str) -> None:
         self._open()
         with self._writing() as connection:
-            connection.execute(_files.delete().where(_files.c.name == name))
+            connection.execute(_files.delete().filter_by(name=name))
             connection.execute(_files.insert().values(name=name, text=text))
 
     def delete(self, name: str) -> None:
         self._open()
         with self._writing() as connection:
-            connection.execute(_files.delete().where(_files.c.name == name))
+            connection.execute(_files.delete().filter_by(name=name))
 
     def close(self) -> None:
         database.OptionalBook.close(self)

@@ -54,25 +54,27 @@ NO_OVERLAP = Overlap(0.0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WordCounts:
     """How often a passage has each word of the question that it has, and how long it is."""
 
     counts: Mapping[str, int]
     length: int
 
 
-def held(query: str, passage: str) -> Held:
+def word_counts(query: str, passage: str) -> WordCounts:
     """What `passage` holds of the query."""
     count = _counts(passage)
-    return Held({word: count[word] for word in _counts(query) if word in count}, count.total())
+    return WordCounts(
+        {word: count[word] for word in _counts(query) if word in count}, count.total()
+    )
 
 
 def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
     """The overlap of each passage with the query, as `compare` has it."""
-    return compare(query, [held(query, passage) for passage in passages])
+    return compare(query, [word_counts(query, passage) for passage in passages])
 
 
-def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
+def compare(query: str, passages: Sequence[WordCounts]) -> tuple[Overlap, ...]:
     """The overlap of each of `passages` with the query.
 
     The rarer a word is among the passages, the more it counts, but one that none has does not.
@@ -125,11 +127,11 @@ def values(text: str) -> frozenset[Value]:
     return _values(text[:MAX_TEXT])
 
 
-def stated(asked: frozenset[Value], text: str) -> frozenset[Value]:
-    """The values in `asked` that the text states too."""
-    held = _counts(text)
-    if any(name in held and number in held for name, number in asked):
-        return asked & values(text)
+def stated(query_values: frozenset[Value], text: str) -> frozenset[Value]:
+    """The values of the query that the text states too."""
+    counts = _counts(text)
+    if any(name in counts and number in counts for name, number in query_values):
+        return query_values & values(text)
     return frozenset()
 
 

@@ -301,7 +301,7 @@ def test_a_collection_that_others_made_is_opened_as_it_is(
     client.close()
     page.at.text_input(key="elsewhere-folder").set_value(str(tmp_path))
     page.run()
-    assert "is no Chroma folder" in page.errors[0].replace("\\", "")
+    assert "is not a Chroma folder" in page.errors[0].replace("\\", "")
     page.at.text_input(key="elsewhere-folder").set_value(str(theirs))
     page.run().press("elsewhere-open")
     assert "which embedding model made the vectors" in page.errors[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import pytest
 
 from ragfilter.basics.files import TextFiles
 from ragfilter.settings import config
-from ragfilter.ui.inspect.curve_panel import VIEW
-from ragfilter.ui.kit.sidebar import key
+from ragfilter.ui.inspect.curve_panel import SECOND, VIEW
+from ragfilter.ui.session.widget import setting_key as key
 
 pytestmark = pytest.mark.model
 
@@ -89,3 +90,27 @@ def test_a_widget_starts_with_the_value_that_was_set_elsewhere(
     page.press("undo")
     assert page.at.slider(key=twin).key == f"{twin}--1"
     assert {page.at.slider(key=each).value for each in (name, twin)} == {15}
+
+
+def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Callable[..., Any]) -> None:
+    link = {
+        "profile": "full",
+        "prune.enabled": "true",
+        "prune.share": "0.9",
+        "q": "Tell me of owlbears",
+    }
+    page = open_page({**link, "present": "true"})
+    assert "rf-pruned" not in " ".join(page.html)
+    page.at.toggle(key="show-pruned").set_value(True)
+    shown = " ".join(page.run().html)
+    assert re.search(r"0\.\d{3} (<|&lt;) 0\.\d{3}", shown)
+
+
+def test_the_curve_is_drawn_beside_that_of_another_score(open_page: Callable[..., Any]) -> None:
+    page = open_page(
+        {"profile": "full", "retrieval.lexical": "true", "q": CLERIC, "panel": "Curve"}
+    )
+    box = page.at.selectbox(key=SECOND)
+    assert {"fused", "lexical"} <= {*box.options}
+    box.set_value("fused")
+    assert page.run().at.selectbox(key=SECOND).value == "fused"

@@ -81,7 +81,7 @@ def test_a_set_that_another_session_changed_is_not_replaced(page: Any) -> None:
     book().put_set("demo", "mine", theirs)
     text(page).set_value("What is a lich?")
     page.press("set-save")
-    assert any("'mine' was changed by somebody else meanwhile" in said for said in page.warnings)
+    assert any("Somebody else has changed the query set 'mine'" in said for said in page.warnings)
     assert book().queries("demo", "mine") == theirs
     assert text(page).value == "What is a lich?"
     name(page).set_value("lich")

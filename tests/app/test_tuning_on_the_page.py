@@ -13,7 +13,7 @@ from labelled_demo import put_labelled
 
 from ragfilter.evaluate.maps import make as make_map
 from ragfilter.ingest import demo
-from ragfilter.settings.learned import TunedOn
+from ragfilter.settings.schema import TunedOn
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.session import jobs, resources
 from ragfilter.ui.session.jobs import Job

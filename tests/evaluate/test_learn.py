@@ -16,8 +16,7 @@ from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, 
 from ragfilter.evaluate.tune import Gain, Tuning, tune
 from ragfilter.layers.strategies.calibrated import probabilities
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
-from ragfilter.settings.learned import Calibration
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Calibration, Settings
 
 # Each fits models on every fold.
 pytestmark = pytest.mark.slow

@@ -37,8 +37,7 @@ from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.config import load
-from ragfilter.settings.learned import TunedOn
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Settings, TunedOn
 
 GAP = load(profile="adaptive-gap", environ={}).settings
 K4 = Settings().with_values({"retrieval.k": 4, "cutoff.min_results": 0})

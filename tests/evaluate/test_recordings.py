@@ -82,7 +82,7 @@ def test_our_own_spans_are_read_back(tmp_path: Path) -> None:
     [
         ("{}\n", "no span with a question"),
         ("nonsense\n", "line 1: this is not valid JSON"),
-        ('{"resourceSpans": [{"spans": []}]}\n', "line 1: this is no message of OTLP"),
+        ('{"resourceSpans": [{"spans": []}]}\n', "line 1: this is not an OTLP message"),
     ],
 )
 def test_a_file_without_recorded_questions_is_refused(tmp_path: Path, text: str, said: str) -> None:

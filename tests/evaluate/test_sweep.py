@@ -14,12 +14,11 @@ from ragfilter.evaluate.measure import count
 from ragfilter.evaluate.prefixes import DEEPEST, prefixes, prefixes_of_pools
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import variants
-from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.layers.strategies.base import strategies
 from ragfilter.library.filter import Filter
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.settings.config import load
-from ragfilter.settings.learned import Calibration
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Calibration, Settings
 
 FULL = load(profile="full", environ={}).settings
 LEARNED = Calibration(
@@ -28,7 +27,7 @@ LEARNED = Calibration(
 ).json_text  # fmt: skip
 SETTINGS = st.builds(
     lambda **values: FULL.with_values({k.replace("__", "."): v for k, v in values.items()}),
-    cutoff__strategy=st.sampled_from([spec.name for spec in STRATEGIES]),
+    cutoff__strategy=st.sampled_from([*strategies()]),
     cutoff__enabled=st.booleans(),
     cutoff__max_results=st.integers(1, 30),
     cutoff__min_results=st.integers(0, 4),

@@ -13,8 +13,8 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.tune import Tuning, candidates, gathering, recorded, tune
 from ragfilter.evaluate.wording import notes
+from ragfilter.layers.strategies.base import strategies
 from ragfilter.layers.strategies.calibrated import SCORED
-from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.settings.schema import Settings
 
@@ -55,7 +55,7 @@ def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
     assert made.beats_fixed_k
     assert made.tuned.gain.of.mean == pytest.approx(1 - made.best_fixed_k.f1)
     assert (made.queries, made.folds, str(made.target)) == (24, 5, "f1")
-    assert set(made.strategies) == {spec.name for spec in STRATEGIES}
+    assert set(made.strategies) == {*strategies()}
 
 
 def test_distances_that_were_tuned_without_a_reranker_can_be_tuned_again_with_one() -> None:

@@ -50,7 +50,7 @@ def test_a_bad_line_is_told_with_file_and_line(tmp_path: Path, line: str, what: 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.jsonl")
-    with pytest.raises(InputError, match="no file or folder"):
+    with pytest.raises(InputError, match="not a file or folder"):
         read(tmp_path / "x.jsonl")
 
 

@@ -65,5 +65,5 @@ def test_scores_that_may_be_exponential_are_warned_of(
 
 @pytest.mark.parametrize("metric", [None, "similarity", "rank"])
 def test_exponential_scores_need_the_metric_of_their_distances(metric: Any) -> None:
-    with pytest.raises(rf.RagfilterError, match="their metric is not named"):
+    with pytest.raises(rf.RagfilterError, match="only if their metric is named"):
         rf.Filter("adaptive-gap").as_llamaindex(metric=metric, exponential=True)

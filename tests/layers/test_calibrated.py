@@ -18,8 +18,7 @@ from ragfilter.errors import SettingsError
 from ragfilter.layers.strategies.calibrated import expected_f, probabilities
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
 from ragfilter.settings.config import load, to_toml
-from ragfilter.settings.learned import Calibration, Split
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Calibration, Settings, Split
 
 LEARNED: dict[str, Any] = {
     "collection": "here", "embedder": "model", "space": "l2", "reranker": "", "labels": "v",

@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.layers import base, cutoff
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.cutoff import apply, cut, side_by_side
-from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.layers.strategies.base import strategies
 from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Cutoff, Settings
@@ -142,7 +142,7 @@ def test_only_finite_numbers_can_be_cut(bad: float) -> None:
 GRID = st.lists(st.integers(0, 2048), max_size=40).map(lambda v: [i / 1024 for i in sorted(v)])
 SETTINGS = st.builds(
     Cutoff,
-    strategy=st.sampled_from([spec.name for spec in STRATEGIES]),
+    strategy=st.sampled_from([*strategies()]),
     max_results=st.integers(1, 30),
     min_results=st.integers(0, 10),
     gap_threshold=st.integers(0, 512).map(lambda i: i / 1024),

@@ -11,8 +11,7 @@ from ragfilter.engine.replay import scan_rules
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.strategies.calibrated import Floats, features, linked, same_type
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
-from ragfilter.settings.learned import FEATURES
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import FEATURES, Settings
 
 
 def hit(name: str, distance: float = 0.5, *, score: float | None = None, type: str = "") -> Hit:

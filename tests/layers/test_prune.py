@@ -126,7 +126,7 @@ def test_a_pruner_that_fails_is_told() -> None:
     assert result.needs == ()
     assert result.fell_back
     assert sent(result[0]) == PROSE
-    assert result.warnings[0].startswith("The pruner failed: marked gave no value")
+    assert result.warnings[0].startswith("The pruner failed: marked did not give")
 
 
 def test_sessions_share_what_is_known() -> None:

@@ -15,12 +15,11 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.layers.base import far_end
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
-from ragfilter.layers.strategies.base import StrategySpec
+from ragfilter.layers.strategies.base import StrategySpec, strategies
 from ragfilter.layers.strategies.car import cut as car
 from ragfilter.layers.strategies.gap import cut as gap
 from ragfilter.layers.strategies.moving_avg import cut as moving_avg
 from ragfilter.layers.strategies.otsu import cut as otsu
-from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.layers.strategies.relative import cut as relative
 from ragfilter.layers.strategies.spike import cut as spike
 from ragfilter.model import Cut
@@ -201,7 +200,7 @@ def test_car(values: list[float], kept: int, clusters: int) -> None:
 VALUES = st.lists(st.floats(0, 4), min_size=1, max_size=60).map(sorted)
 
 
-@given(VALUES, st.sampled_from(STRATEGIES), st.integers(0, 5))
+@given(VALUES, st.sampled_from([*strategies().values()]), st.integers(0, 5))
 def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
     values: list[float], strategy: StrategySpec, pinned: int
 ) -> None:

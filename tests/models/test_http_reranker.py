@@ -118,7 +118,7 @@ def test_an_answer_that_does_not_come_is_a_visible_fallback(serve: Serve) -> Non
 
 def test_too_few_scores_are_refused(serve: Serve) -> None:
     server = serve(scored(lambda query, texts: [0.5]))
-    with pytest.raises(ModelError, match="no score for each of 3"):
+    with pytest.raises(ModelError, match="did not score all 3"):
         reranker(server).score("owl", TEXTS)
 
 

@@ -113,7 +113,7 @@ def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journa
     store = FakeStore(c=None)
     put(store, journal, A, expected=None)
     put(store, journal, B, expected=A)
-    with pytest.raises(ConflictError, match="changed by somebody else"):
+    with pytest.raises(ConflictError, match="Somebody else has changed"):
         turn("undo", store, journal, who="ann", expected=A)
     assert store.held["c"] == B
     turn("undo", store, journal, who="bob", expected=B)
@@ -284,7 +284,7 @@ def test_an_earlier_step_is_undone_unless_it_was_changed_since(
     assert store.held == {"x": A, "y": None, "z": C}
     turn("redo", store, journal, edit_id=first, who="ann")
     save(store, journal, chunk_id="y", rule=A, expected=C, who="bob")
-    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+    with pytest.raises(ConflictError, match="The rules of y have changed since"):
         turn("undo", store, journal, edit_id=first, who="ann")
     assert store.held == {"x": C, "y": A, "z": C}
     turn("undo", store, journal, edit_id=later[0].id, who="ann")
@@ -308,7 +308,7 @@ def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
 ) -> None:
     for before, after in ((None, A), (A, B), (B, A)):
         save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
-    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+    with pytest.raises(ConflictError, match="The rules of y have changed since"):
         turn("undo", store, journal, edit_id=1, who="ann")
     for left in (B, A, None):
         turn("undo", store, journal, who="ann", chunk_id="y")
@@ -337,7 +337,7 @@ def test_edits_of_other_chunks_are_as_if_they_were_not_there(
 def test_a_conflict_names_the_chunks_and_writes_nothing(
     store: FakeStore, journal: Journal, expected: dict[str, str | None], named: str
 ) -> None:
-    with pytest.raises(ConflictError, match=f"The rules of {named} were changed since"):
+    with pytest.raises(ConflictError, match=f"The rules of {named} have changed since"):
         save_all(store, journal, rules={"x": C, "y": C}, expected=expected, who="ann")
     assert store.held == BEFORE
     assert journal.steps("rules") == ()

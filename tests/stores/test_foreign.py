@@ -71,7 +71,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path, snapshot: SnapshotAssertion) -> None:
     found = bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.load_embedder)
     assert [each.good for each in found] == [True, True, True, True, True]
-    assert found[0].said == snapshot
+    assert found[0].words == snapshot
     result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
     assert result.kept[0].id == "a"
     assert result.kept[0].chunk.title == "Trolls"
@@ -186,12 +186,12 @@ def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: 
         ("flat", str(theirs), "2 dimensions, but all-MiniLM-L6-v2 makes 384"),
         ("empty", str(theirs), "empty"),
         ("nothing", str(theirs), "nothing"),
-        ("notes", str(theirs.parent), "is no Chroma folder"),
-        ("notes", "a" * 5000, "is no Chroma folder"),
+        ("notes", str(theirs.parent), "is not a Chroma folder"),
+        ("notes", "a" * 5000, "is not a Chroma folder"),
         (
             "notes",
             "user:word@127.0.0.1:1",
-            r"^\(an address that is not shown\) is no Chroma folder",
+            r"^\(an address that is not shown\) is not a Chroma folder",
         ),
     ):
         with pytest.raises((StoreError, InputError), match=said) as error:
@@ -203,7 +203,7 @@ def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: 
 
 def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: Path) -> None:
     found = bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.load_embedder)
-    needs = [each.said for each in found if not each.good]
+    needs = [each.words for each in found if not each.good]
     assert needs[0].startswith("the vectors are not of unit length")
     assert needs[1].startswith("some chunks have no document")
 
@@ -248,7 +248,7 @@ def test_the_command_line_opens_and_closes_it(
     assert main(["query", "trolls", "-c", "notes", "-p", "adaptive-gap", *where]) == 0
     assert "Trolls" in capsys.readouterr().out
     assert main(["collections", "close", "note", *where]) == 2
-    assert "Open from elsewhere: notes." in capsys.readouterr().err
+    assert "Opened from elsewhere: notes." in capsys.readouterr().err
     assert main(["collections", "close", "notes", *where]) == 0
     assert main(["collections", *where]) == 0
     assert "No collection yet" in capsys.readouterr().err

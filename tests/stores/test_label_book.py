@@ -102,7 +102,7 @@ def test_query_sets_are_named_replaced_and_removed(book: LabelBook) -> None:
 def test_a_set_that_changed_meanwhile_is_not_replaced(book: LabelBook) -> None:
     seen = {"1": "one"}
     book.put_set("c", "mine", {"2": "two"}, before=seen)
-    with pytest.raises(ConflictError, match="'mine' was changed by somebody else meanwhile"):
+    with pytest.raises(ConflictError, match="Somebody else has changed the query set 'mine'"):
         book.put_set("c", "mine", seen, before=seen)
     assert book.queries("c", "mine") == {"2": "two"}
     book.put_set("c", "mine", seen, before={"2": "two"})

@@ -203,8 +203,8 @@ def test_columns_are_those_that_are_named(address: str) -> None:
     assert store.opened("theirs", asked, "").vectors(["a note"]).tolist() == [[0.0, 1.0]]
     for columns, metric, said in (
         ({"text": "nothing"}, "", "no column 'nothing'"),
-        ({"embedding": "body"}, "", "holds no vectors, but text"),
-        ({}, "hamming", "is no distance"),
+        ({"embedding": "body"}, "", "holds text, not vectors"),
+        ({}, "hamming", "is not a distance"),
     ):
         with pytest.raises(InputError, match=said):
             store.opened("theirs", columns, metric)
@@ -261,6 +261,6 @@ def test_a_password_is_never_kept(tmp_path: Path) -> None:
     )  # fmt: skip
     with open_workspace(tmp_path / "ws") as bench:
         for place in places:
-            with pytest.raises(InputError, match="comes with a user or a password") as error:
+            with pytest.raises(InputError, match="contains a user or password") as error:
                 bench.stores.open("t", Opening(place, BUNDLED), bench.load_embedder)
             assert "hush" not in str(error.value)

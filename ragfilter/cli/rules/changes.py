@@ -17,7 +17,7 @@ from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
 from ragfilter.rules import edits, rule_files
 from ragfilter.rules.bulk import RuleChange
-from ragfilter.rules.journal import Edit, Journal, Step, Turn
+from ragfilter.rules.journal import Edit, Step, Turn
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule_files import ImportPlan
 from ragfilter.text.normalise import in_one_line
@@ -30,9 +30,9 @@ HELD = (
 )
 EditId = Annotated[
     int | None,
-    typer.Option(
-        "--edit", min=1, max=MAX_NUMBER, help="An edit, with all that was changed in its step."
-    ),
+    "--edit",
+    "An edit, with everything changed in its step.",
+    {"min": 1, "max": MAX_NUMBER},
 ]
 MAX_LISTED = 5
 
@@ -45,17 +45,17 @@ def bulk(
     where: Where = None,
     set_rule: Annotated[Text, "Set this rule (JSON) for every chunk."] = None,
     group: Annotated[Texts, "--add-group", "Term of a new group. Repeatable."] = None,
-    anchor: Annotated[Text, "--spellings-of", "Add --spelling to groups with this."] = None,
+    anchor: Annotated[Text, "--spellings-of", "Add --spelling to groups with this term."] = None,
     spellings: Annotated[Texts, "--spelling", "Term to add. Repeatable."] = None,
     swap: Annotated[
         tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
     ] = None,
     remove: Annotated[bool, "Remove the rules."] = False,
 ) -> int:
-    """Change all rules of a selection in one step, or none if one of them cannot be written.
+    """Change all rules of a selection in one step, or none if one cannot be written.
 
-    Exits with 1 if rules were left out because they cannot be read, or if nothing was saved because
-    labelled queries would lose recall.
+    Exits with 1 if it leaves out unreadable rules, or saves nothing because labelled queries would
+    lose recall.
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
     with place.open("rules") as bench:
@@ -111,8 +111,8 @@ def export(
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must.
 
-    Rules edited later are listed as changed since this export, if it has all rules that were edited
-    before, and goes to a file or pipe.
+    Later edits are listed as changed since this export, if it has all rules that were edited before
+    and goes to a file or pipe.
     """
     user = viewing.viewer
     with place.open("rules") as bench:
@@ -145,7 +145,7 @@ def import_(
 ) -> int:
     """Save the rules of a file as one step.
 
-    Lines that cannot be used are listed and left out; drafts with remarks are held back. Exits
+    Unusable lines are listed and left out; drafts with remarks are held back. Exits
     with 1 if there are any, or if nothing was saved because labelled queries would lose recall.
     """
     user = filtering.viewer
@@ -203,7 +203,12 @@ def history(
         bench.collection(place.collection)
         journal = bench.journal
         if edit is not None:
-            edits = _together(journal, place.collection, edit)
+            edits = journal.step(edit)
+            if not edits or edits[0].collection != place.collection:
+                raise InputError(
+                    f"{place.collection} has no edit {edit}.",
+                    remedy="`ragfilter rules history` lists them.",
+                )
             before, after = ({e.chunk_id: getattr(e, side) for e in edits}
                              for side in ("before", "after"))  # fmt: skip
             show(edits, change_text(before, after))
@@ -238,7 +243,7 @@ def undo(
 def redo(
     place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None
 ) -> int:
-    """Redo the change that was undone last, the last of one chunk, or any that was undone.
+    """Redo the last undone change, the last one of a chunk, or any.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """
@@ -272,25 +277,12 @@ def _turn(
     return 0 if saved.wanted else FOUND
 
 
-def _together(journal: Journal, collection: str, edit_id: int) -> tuple[Edit, ...]:
-    """An edit of the collection, with those made together with it. Raises InputError."""
-    edits = journal.step(edit_id)
-    if not edits or edits[0].collection != collection:
-        raise InputError(
-            f"{collection} has no edit {edit_id}.", remedy="`ragfilter rules history` lists them."
-        )
-    return edits
-
-
 def _row(step: Step) -> tuple[object, ...]:
     edit = step.edit
     alone = step.size == 1
     return (
-        edit.id,
-        edit.at.isoformat(sep=" ", timespec="seconds"),
-        edit.who,
-        edit.kind,
+        edit.id, edit.at.isoformat(sep=" ", timespec="seconds"), edit.who, edit.kind,
         edit.state if step.done in (0, step.size) else f"{step.done} of {step.size} done",
         edit.chunk_id if alone else counted(step.size, "chunk"),
         f"{brief(edit.before)} -> {brief(edit.after)}" if alone else "one step",
-    )
+    )  # fmt: skip

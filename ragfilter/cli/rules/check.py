@@ -9,46 +9,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from ragfilter.cli import options
 from ragfilter.cli.app import command
-from ragfilter.cli.options import (
-    MAX_NUMBER,
-    File,
-    Filtering,
-    Place,
-    QueryOptions,
-    Viewing,
-    refuse,
-    text_argument,
-)
 from ragfilter.cli.output import progress, show, table, text_of, warn
-from ragfilter.cli.rules.select import (
-    FOUND,
-    Saved,
-    Saving,
-    Where,
-    change_text,
-    list_chunks,
-    rules,
-    select,
-    select_ids,
-)
+from ragfilter.cli.rules import select as selection
+from ragfilter.cli.rules.select import Where, rules
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, rule_matrix
 from ragfilter.evaluate.effect import suggest
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
-from ragfilter.rules import rule_files
-from ragfilter.rules.lint import (
-    KINDS,
-    SEVERITIES,
-    Finding,
-    analyse,
-    by_severity,
-    fix_rules,
-    rules_of,
-)
+from ragfilter.rules import lint, rule_files
 from ragfilter.rules.overview import RuleFilter, brief
 from ragfilter.rules.rule import parse, read_text, shorten
 from ragfilter.rules.rule_files import RefusedLine, check_rules, read, read_expectations
@@ -60,95 +31,96 @@ from ragfilter.text.titles import telling_titles
 
 @command(rules, json=True)
 def check(
-    place: Place,
-    filtering: Filtering,
-    saving: Saving,
+    place: options.Place,
+    filtering: options.Filtering,
+    saving: selection.Saving,
     where: Where = None,
     kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            help="List, and with --apply fix, only findings of this kind; family proposes rules "
-            "for similar chunks that have none. Repeatable. Default: all but family, and with "
-            "--apply the fixes that are certain.",
-        ),
+        options.Texts,
+        "--kind",
+        "List, or with --apply fix, only findings of this kind; family proposes rules for similar "
+        "chunks that have none. Repeatable. Default: all but family; with --apply, the certain "
+        "fixes.",
     ] = None,
     apply: Annotated[bool, "Save the fixes in one step; see --dry-run and --yes."] = False,
-    rules_file: Annotated[File, "--rules", "Check the rules of an exported file."] = None,
-    strict: Annotated[bool, "Exit with 1 if warnings remain, too."] = False,
+    rules_file: Annotated[options.File, "--rules", "Check the rules of an exported file."] = None,
+    strict: Annotated[bool, "Also exit with 1 if warnings remain."] = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
     if not apply:
-        refuse("without --apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
+        options.refuse(
+            "without --apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
             dry_run=saving.dry_run,
         )  # fmt: skip
-    unknown = next((kind for kind in kinds or () if kind not in KINDS), None)
+    unknown = next((kind for kind in kinds or () if kind not in lint.KINDS), None)
     if unknown is not None:
         raise InputError(
-            f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(KINDS)}."
+            f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(lint.KINDS)}."
         )
-    grave = SEVERITIES[: 2 if strict else 1]
+    grave = lint.SEVERITIES[: 2 if strict else 1]
     if rules_file is not None:
-        refuse("beside --rules", apply=apply, where=where)
+        options.refuse("beside --rules", apply=apply, where=where)
         chunks, refused = read(rules_file)
-        findings = _of_kinds(analyse(chunks), kinds)
-        count = len(rules_of(chunks.values()))
+        findings = _of_kinds(lint.analyse(chunks), kinds)
+        count = len(lint.rules_of(chunks.values()))
         document = _document(str(rules_file), count, findings) | {"refused": refused}
         show(document, _text(str(rules_file), count, findings, refused))
-        return FOUND if refused or any(f.severity in grave for f in findings) else 0
+        return selection.FOUND if refused or any(f.severity in grave for f in findings) else 0
 
     user = filtering.viewer
     fixed: dict[str, str | None] = {}
-    proposals: list[Finding] = []
-    saved = Saved(None, wanted=True, done=False)
+    proposals: list[lint.Finding] = []
+    saved = selection.Saved(None, wanted=True, done=False)
     with place.open("rules") as bench:
         if kinds and "family" in kinds:
-            every = select(bench, place.collection, where, user=user).chunks
+            every = selection.select(bench, place.collection, where, user=user).chunks
             asked = bench.labels.queries(place.collection, ASKED).values()
             made = suggest(every, asked)
             proposals = [made.finding(p, p.chunk) for p in made.proposals if not p.chunk.rule]
-        selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
+        selected = selection.select(
+            bench, place.collection, [*(where or ()), "rule=any"], user=user
+        )
         entries = bench.collection(place.collection).entries()
         # A rule may be shared with a chunk that is not selected.
         catalogue = {i: chunk for i, chunk in entries.items() if user.sees(chunk)}
         catalogue |= {chunk.id: chunk for chunk in selected.chunks}
         stored = {chunk.id: chunk.rule for chunk in selected.chunks}
         stored |= {i: None for finding in proposals for i in finding.chunk_ids}
-        ruled = rules_of(selected.chunks)
+        ruled = lint.rules_of(selected.chunks)
         if apply:
-            fixed = fix_rules(catalogue, ruled, kinds or ())
+            fixed = lint.fix_rules(catalogue, ruled, kinds or ())
             fixed |= {i: each.fixed for each in proposals if each.sure for i in each.chunk_ids}
             saved = saving.save(fixed, stored, bench, place, filtering)
     if saved.done:
         ruled |= {i: read_text(rule) for i, rule in fixed.items() if rule}
         ruled = {i: rule for i, rule in ruled.items() if fixed.get(i, rule) is not None}
         proposals = [each for each in proposals if not each.sure]
-    findings = _of_kinds([*analyse(catalogue, ruled), *proposals], kinds)
+    findings = _of_kinds([*lint.analyse(catalogue, ruled), *proposals], kinds)
     document = _document(place.collection, len(ruled), findings)
     document["incomplete"] = selected.incomplete
     text = _text(place.collection, len(ruled), findings)
     if apply:
         document |= {"fixed": fixed, "saved": saved.done} | {"effect": saved.effect}
-        text += change_text(stored, fixed) if saving.dry_run else ""
+        text += selection.change_text(stored, fixed) if saving.dry_run else ""
         verb = "fixed" if saved.done else "would be fixed"
         text += f"{counted(len(fixed), 'rule')} {verb}\n{saved.text}"
     show(document, text)
-    return FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
+    return selection.FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
 
 
-def _of_kinds(findings: Sequence[Finding], kinds: Sequence[str] | None) -> list[Finding]:
-    return by_severity(finding for finding in findings if not kinds or finding.kind in kinds)
+def _of_kinds(findings: Sequence[lint.Finding], kinds: Sequence[str] | None) -> list[lint.Finding]:
+    return lint.by_severity(finding for finding in findings if not kinds or finding.kind in kinds)
 
 
-def _document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
+def _document(name: str, rules: int, findings: Sequence[lint.Finding]) -> dict[str, Any]:
     """The document of `--json`; `name` is the collection's or the file's."""
     counts = Counter(finding.severity for finding in findings)
-    figures = {f"{severity}s": counts[severity] for severity in SEVERITIES}
+    figures = {f"{severity}s": counts[severity] for severity in lint.SEVERITIES}
     return {"collection": name, "rules": rules, **figures, "findings": findings}
 
 
 def _text(
-    name: str, rules: int, findings: Sequence[Finding], refused: Sequence[RefusedLine] = ()
+    name: str, rules: int, findings: Sequence[lint.Finding], refused: Sequence[RefusedLine] = ()
 ) -> str:
     """Errors first, each with a better rule if there is one."""
     lines = [line.message for line in refused]
@@ -160,16 +132,16 @@ def _text(
             better = "better" if finding.sure else "perhaps"
             lines.append(f"  {better}: {finding.fix.stored or 'no rule'}")
     counts = Counter(finding.severity for finding in findings)
-    figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
+    figures = ", ".join(counted(counts[severity], severity) for severity in lint.SEVERITIES)
     return text_of(*lines, f"{name}: {counted(rules, 'rule')}, {figures}")
 
 
 @command(rules, name="test", json=True)
 def run_expectations(
     file: Annotated[Path, "JSONL with question, stay and go (chunk ids)."],
-    place: Place,
-    viewing: Viewing,
-    rules_file: Annotated[File, "--rules", "Test the rules of an exported file."] = None,
+    place: options.Place,
+    viewing: options.Viewing,
+    rules_file: Annotated[options.File, "--rules", "Test the rules of an exported file."] = None,
 ) -> int:
     """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
     expectations = read_expectations(file)
@@ -180,7 +152,7 @@ def run_expectations(
         for line in refused:
             raise InputError(
                 f"{rules_file}, line {line.line}: {line.error.rstrip('.')}.",
-                remedy="`ragfilter rules check --rules FILE` names every such line.",
+                remedy="`ragfilter rules check --rules FILE` lists every such line.",
             )
         named = {i for expectation in expectations for i in (*expectation.stay, *expectation.go)}
         missing = sorted(named.difference(in_file))
@@ -203,7 +175,7 @@ def run_expectations(
         f"{counted(outcome.questions, 'question')}, {counted(outcome.tested, 'expectation')}, "
         f"{len(outcome.broken)} broken",
     )  # fmt: skip
-    return FOUND if outcome.broken else 0
+    return selection.FOUND if outcome.broken else 0
 
 
 TITLE_WIDTH = 44
@@ -216,18 +188,20 @@ FIGURES = (
 
 @command(rules, name="list", json=True)
 def list_(
-    place: Place,
-    viewing: Viewing,
+    place: options.Place,
+    viewing: options.Viewing,
     where: Where = None,
-    limit: Annotated[int | None, "List only the first N.", {"min": 1, "max": MAX_NUMBER}] = None,
+    limit: Annotated[
+        int | None, "List only the first N.", {"min": 1, "max": options.MAX_NUMBER}
+    ] = None,
 ) -> None:
     """List chunks with their rules, most urgent first."""
     user = viewing.viewer
     with place.open("rules") as bench:
         chunks, incomplete = place.entries(bench)
         visible = sum(map(user.sees, chunks.values()))
-        wanted = {*select_ids(bench, place.collection, where, user)}
-        listing = list_chunks(user, bench, place.collection).find(RuleFilter())
+        wanted = {*selection.select_ids(bench, place.collection, where, user)}
+        listing = selection.list_chunks(user, bench, place.collection).find(RuleFilter())
     rows = [row for row in listing if row.id in wanted]
     listed = rows[:limit]
     documents = [
@@ -251,17 +225,19 @@ def list_(
 
 @command(rules, json=True)
 def matrix(
-    place: Place,
-    filtering: Filtering,
-    measuring: QueryOptions,
+    place: options.Place,
+    filtering: options.Filtering,
+    measuring: options.QueryOptions,
     chunk: Annotated[
         str | None,
-        text_argument(metavar="CHUNK", help="Show only this chunk's rule, by group and term."),
+        options.text_argument(
+            metavar="CHUNK", help="Show only this chunk's rule, by group and term."
+        ),
     ] = None,
 ) -> None:
     """Show the effect of every rule over many questions, most harmful rule first.
 
-    Questions without labels count if none of them has any.
+    Questions without labels count only if no question has labels.
     """
     if measuring.queries is None:
         raise InputError("--queries is missing.", remedy="Pass queries, such as --queries asked.")

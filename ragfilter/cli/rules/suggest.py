@@ -47,7 +47,7 @@ def suggest(
     viewing: Filtering,
     queries: QueryOptions,
     llm: Annotated[bool, "Ask the configured LLM."] = False,
-    families: Annotated[bool, "Tell chunks of families apart. Needs no LLM."] = False,
+    families: Annotated[bool, "Tell similar chunks apart, without an LLM."] = False,
     where: Where = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
@@ -61,7 +61,7 @@ def suggest(
     if families:
         options.refuse("beside --families", llm=llm)
         if out is not None and kind(out):
-            raise InputError(f"{out} exists.", remedy="Name another file with --out.")
+            raise InputError(f"{out} already exists.", remedy="Name another file with --out.")
     elif not llm:
         raise SettingsError(
             "Drafting needs an LLM.",
@@ -216,17 +216,14 @@ def _propose(
 
 def _row_text(row: RuleRow) -> str:
     """A row of the matrix in short form."""
-    figures = [
-        counted(row.queries, "query"),
-        f"blocks {row.blocks}",
-        f"passes {row.passes}",
-        counted(len(row.conflicts), "conflict"),
-    ]
-    if row.delta_f1 is not None and row.delta_recall is not None:
-        figures.append(
-            f"without it F1 {signed(row.delta_f1, 4)}, recall {signed(row.delta_recall, 4)}"
-        )
-    return ", ".join(figures)
+    text = (
+        f"{counted(row.queries, 'query')}, blocks {row.blocks}, passes {row.passes}, "
+        f"{counted(len(row.conflicts), 'conflict')}"
+    )
+    if row.delta_f1 is None or row.delta_recall is None:
+        return text
+    f1, recall = signed(row.delta_f1, 4), signed(row.delta_recall, 4)
+    return f"{text}, without it F1 {f1}, recall {recall}"
 
 
 def _line(record: dict[str, Any]) -> str:

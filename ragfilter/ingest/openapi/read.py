@@ -54,7 +54,7 @@ def load_openapi(
                 if not re.match(r"3(\.|$)", str(version)):
                     raise InputError(
                         f"{name}: OpenAPI version {str(version)[:40]!r} cannot be read.",
-                        remedy="Convert it to OpenAPI 3, version 2 with swagger2openapi.",
+                        remedy="Convert it to OpenAPI 3; for version 2, use swagger2openapi.",
                     )
                 trees[name] = tree
         except InputError as error:
@@ -102,7 +102,7 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
     for item, chunk_id in ids.items():
         leads, missing = items.leads(item)
         items.problems[item.source] += (
-            f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
+            f"{item.where}: the reference {ref[:200]} points to nothing that was loaded"
             for ref in missing
         )
         name = api_title(item.source, trees[item.source])

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from itertools import accumulate
 from operator import sub
 
 from ragfilter.layers.base import LayerInput
 from ragfilter.model import Cut, Gap, Hit
-from ragfilter.settings.schema import Cutoff
+from ragfilter.settings.schema import STRATEGIES, Cutoff
 
 EPSILON = 1e-9
 
@@ -39,6 +41,17 @@ class StrategySpec:
     decides: Callable[[Cut], str] = lambda cut: "strategy"
     reads_pool: bool = False
     values_of: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
+
+
+@cache
+def strategies() -> dict[str, StrategySpec]:
+    """The strategies by name, in the order of `settings.schema`: the `SPEC` in the file of each."""
+    return {name: import_module(f"ragfilter.layers.strategies.{name}").SPEC for name in STRATEGIES}
+
+
+def strategy(name: str) -> StrategySpec:
+    """The strategy called `name`. Raises KeyError."""
+    return strategies()[name]
 
 
 def steps(values: Sequence[float]) -> tuple[Gap, ...]:

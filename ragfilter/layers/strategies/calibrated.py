@@ -21,8 +21,7 @@ from ragfilter.layers.base import LayerInput, far_end
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
 from ragfilter.model import Cut, Hit, Pool
-from ragfilter.settings.learned import Calibration, Origin, Split, TunedOn
-from ragfilter.settings.schema import Cutoff, Quality, Settings
+from ragfilter.settings.schema import Calibration, Cutoff, Origin, Quality, Settings, Split, TunedOn
 from ragfilter.text import words
 from ragfilter.text.numbers import counted
 
@@ -170,7 +169,7 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
         "gap_before": before,
         "gap_after": after,
         "crowd": np.full(len(hits), way[order[:NEAREST]].mean()),
-        "rule": np.array([float(inputs.rules.check(hit.chunk.rule).holds) for hit in hits]),
+        "rule": np.array([float(inputs.scan.check(hit.chunk.rule).holds) for hit in hits]),
         "words": share,
         "words_behind": share.max() - share,
         "linked": linked(hits, way),
@@ -255,14 +254,13 @@ def calibration_for(settings: Settings, pool: Pool) -> Calibration:
     if calibration is None:
         raise SettingsError(
             "cutoff.strategy is calibrated, but nothing has been learned yet.",
-            remedy="Learn it from labels of this collection by tuning, or choose another "
-            "cutoff.strategy.",
+            remedy="Tune on labels of this collection, or choose another cutoff.strategy.",
             action="tune",
         )
     other = differences(calibration, pool, settings.quality)
     if other:
         raise SettingsError(
-            f"The calibration was learned on {calibration.place} with {other}.",
+            f"The calibration was learned on {calibration.collection_name} with {other}.",
             remedy="Recalibrate on labels of this collection, or choose another cutoff.strategy.",
             action="recalibrate",
         )

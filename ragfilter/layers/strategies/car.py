@@ -77,8 +77,4 @@ def _silhouette(curve: NDArray[np.float64], starts: Sequence[int]) -> float:
     return float(np.where(size > 1, (other - own) / most, 0.0).mean())
 
 
-SPEC = StrategySpec(
-    name="car",
-    cut=cut,
-    cliff=lambda settings: "Gap between clusters",
-)
+SPEC = StrategySpec(name="car", cut=cut, cliff=lambda settings: "Gap between clusters")

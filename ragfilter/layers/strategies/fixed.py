@@ -17,8 +17,4 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     return Cut("fixed", len(values), f"first {settings.max_results}", steps(values))
 
 
-SPEC = StrategySpec(
-    name="fixed",
-    cut=cut,
-    reads=("max_results",),
-)
+SPEC = StrategySpec(name="fixed", cut=cut, reads=("max_results",))

@@ -40,5 +40,5 @@ SPEC = StrategySpec(
     cut=cut,
     reads=("max_results", "min_results", "gap_threshold", "distance_offset", "skip_first"),
     cliff=lambda settings: "Cliff",
-    decides=lambda made: "gap_threshold" if made.cliff_after_rank else "distance_offset",
+    decides=lambda cut: "gap_threshold" if cut.cliff_after_rank else "distance_offset",
 )

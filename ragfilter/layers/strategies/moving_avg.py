@@ -34,7 +34,5 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
 
 SPEC = StrategySpec(
-    name="moving_avg",
-    cut=cut,
-    cliff=lambda settings: "Largest drop of the average",
+    name="moving_avg", cut=cut, cliff=lambda settings: "Largest drop of the average"
 )

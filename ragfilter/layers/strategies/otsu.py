@@ -43,8 +43,4 @@ def _between(near: float, total: float, i: int, n: int) -> float:
     return float((near * (n - i) - (total - near) * i) ** 2 / (i * (n - i)))
 
 
-SPEC = StrategySpec(
-    name="otsu",
-    cut=cut,
-    cliff=lambda settings: "Split",
-)
+SPEC = StrategySpec(name="otsu", cut=cut, cliff=lambda settings: "Split")

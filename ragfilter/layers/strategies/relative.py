@@ -36,6 +36,6 @@ SPEC = StrategySpec(
     cut=cut,
     reads=("max_results", "min_results", "relative_offset"),
     cliff=lambda settings: f"{settings.relative_offset:.3f} of the way to the background",
-    decides=lambda made: "relative_offset",
+    decides=lambda cut: "relative_offset",
     reads_pool=True,
 )

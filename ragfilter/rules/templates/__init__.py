@@ -38,7 +38,7 @@ def _read_rule(text: Any) -> Rule:
     try:
         return parse(str(text))
     except RuleError as error:
-        raise ValueError(f"this is no rule: {error}") from None
+        raise ValueError(f"this is not a rule: {error}") from None
 
 
 Patterns = list[re.Pattern[str]]

@@ -196,12 +196,12 @@ class TableCollection(RowCollection):
             kind = table.column(column).type
             if field == "embedding" and kind not in VECTOR_TYPES:
                 raise InputError(
-                    f"The column {column!r} holds no vectors, but {kind}.",
+                    f"The column {column!r} holds {kind}, not vectors.",
                     remedy="Name a column of the type vector or halfvec.",
                 )
         if metric not in ("", *METRICS):
             raise InputError(
-                f"{metric!r} is no distance.", remedy=f"Choose one of: {', '.join(METRICS)}."
+                f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(METRICS)}."
             )
         self._metric = metric
         self._vector = table.column(self._of["embedding"])
@@ -239,7 +239,7 @@ class TableCollection(RowCollection):
     def check_not_empty(self) -> None:
         if not self.count():
             raise CollectionMissing(
-                f"The table {self._name!r} holds no vectors.", remedy="Fill it first."
+                f"The table {self._name!r} has no vectors.", remedy="Fill it first."
             )
 
     def info(self) -> CollectionInfo:

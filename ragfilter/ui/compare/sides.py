@@ -15,7 +15,7 @@ from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.wording import shown
 from ragfilter.layers.clearance import with_clearance
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.layers.strategies.base import strategies
 from ragfilter.publish.reports import Called
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
@@ -57,7 +57,11 @@ def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]
     """The choices for a side. A strategy that has to be learned is offered once it has been."""
     own = [OWN] if _own(letter) else []
     learned = bool(in_force.cutoff.calibration)
-    cuts = [f"{CUT_BY}{each.name}" for each in STRATEGIES if each.values_of is None or learned]
+    cuts = [
+        f"{CUT_BY}{each.name}"
+        for each in strategies().values()
+        if each.values_of is None or learned
+    ]
     return [IN_FORCE, *own, *PROFILES, *cuts, *(f"{RUN}{number}" for number in runs)]
 
 

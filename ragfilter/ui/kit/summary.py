@@ -18,7 +18,7 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies import registry as strategies
+from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Hit, LayerName, Outcome, PoolResult
 from ragfilter.report import Summary, first, judge_stats, waits_for_judge
 from ragfilter.report.summary import DropGroup, Story, sentences
@@ -38,7 +38,7 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 def draw(view: View, story: Story) -> None:
     """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
-    prices = view.resources.prices
+    prices = view.resources.bench.prices
     price = (prices.prompt, prices.currency) if prices else ()
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     fitted = _fitted(view)
@@ -48,7 +48,7 @@ def draw(view: View, story: Story) -> None:
         with html.row("doubts"):
             html.aside(notes, width="content")
             offered = fitted and not state.session().present
-            if offered and st.button("Recalibrate", key="fit-here", type="tertiary"):
+            if offered and html.button("Recalibrate", "fit-here", type="tertiary"):
                 problems.recalibrate()
 
 
@@ -66,8 +66,7 @@ def draw_strip(view: View) -> None:
     """Draw how many chunks are kept and why, and what every layer let through."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
-    label, value = why(result)
-    decided = f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
+    decided = html.fact((*why(result), ""))
     if result.message:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
         decided = (
@@ -81,8 +80,7 @@ def draw_strip(view: View) -> None:
         f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
         f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>"
         f"{decided}"
-        f'<div class="rf-fact"><span>Context; plain search {plain}</span>'
-        f"<b>{numbers.tokens(summary.tokens)}</b></div>"
+        f"{html.fact((f'Context; plain search {plain}', numbers.tokens(summary.tokens), ''))}"
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
 
@@ -113,11 +111,11 @@ def why(result: PoolResult) -> tuple[str, str]:
     if detail is None:
         trace, k = result.trace("top_k"), top_k.limit(result.settings)
         return "No cutoff", "all that came in" if trace.n_in <= k else f"first {k}"
-    cut, strategy = detail.cut, strategies.strategy(detail.cut.strategy)
-    cliff = strategy.cliff(result.settings.cutoff)
+    cut, spec = detail.cut, strategy(detail.cut.strategy)
+    cliff = spec.cliff(result.settings.cutoff)
     if cut.limit is None or cut.raise_reason:
         return cliff, cut.reason
-    fell_back = "distance_offset" in strategy.reads
+    fell_back = "distance_offset" in spec.reads
     limit = f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
     return "No cliff" if fell_back else cliff, limit
 

@@ -226,6 +226,6 @@ def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_
     page.press("history-redo")
     assert "Redone: 1 rule." in told(page)
     page.session.rules.step = edit.id - 1
-    assert "were changed since" in told(page.run()).partition("Undo is not possible:")[2]
+    assert "have changed since" in told(page.run()).partition("Undo is not possible:")[2]
     assert "history-undo" not in page.buttons
     assert stored(MATRIX) == right

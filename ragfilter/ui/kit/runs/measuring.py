@@ -144,10 +144,8 @@ def explain(asked: ChosenSet) -> None:
 def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
     """The labels of the chunks that the user may see, from the workspace and the demo; None if
     there are none. Cached. Raises StoreError."""
-    book, opened = resources.bench.labels, resources.bench.collection(collection).snapshot()
-    # Rules make no difference.
-    indexed = opened.content or opened.version
-    key = (collection, indexed, book.version(collection, questions=True), user)
+    book, opened = resources.bench.labels, resources.bench.collection(collection)
+    key = (collection, opened.version, book.version(collection, questions=True), user)
 
     def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)
@@ -156,8 +154,7 @@ def every_label(resources: Resources, collection: str, user: User) -> Labels | N
 
 
 def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
-    """The questions of a collection with labels that the user may see, in order. Cheap. Raises
-    StoreError."""
+    """The labelled questions that the user may see, in order. Cheap. Raises StoreError."""
     labels = every_label(resources, collection, state.user())
     return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()
 
@@ -199,11 +196,9 @@ def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
     backends = resources.backends(asked.collection)
     run = saved.begin(plan(asked, profile, settings), who=author())
     resources.jobs.start(
-        state.user(),
-        _key(run),
-        lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
+        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
         again=True,
-    )
+    )  # fmt: skip
     return run
 
 
