@@ -109,6 +109,8 @@ class PgConnection(Reader):
         self.catalogue_limit = inf
         self.catalogues: dict[int, tuple[int, Catalogue]] = {}
         """By the number of a collection, with the version that they belong to."""
+        self.versions: dict[int, int] = {}
+        """The newest that was seen, by the number of a collection."""
         self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
         self.distinct_rules: Shelf[tuple[str, ...]] = Shelf(RULES_KEPT)
         super().__init__(address, timeout_s=timeout_s)
@@ -136,7 +138,9 @@ class PgConnection(Reader):
         found = self.read(query, {"name": rows.plain(name)})
         if not found:
             raise self.missing(name)
-        return Registered(*found[0])
+        row = Registered(*found[0])
+        self.versions[row.number] = max(row.version, self.versions.get(row.number, 0))
+        return row
 
     def missing(self, name: str) -> CollectionMissing:
         return CollectionMissing(
