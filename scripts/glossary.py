@@ -8,7 +8,7 @@ from ragfilter.ui.kit.guide import TERMS
 
 HEAD = """# Glossary
 
-Made from `ragfilter/ui/kit/guide.py` by `python -m scripts.glossary > docs/glossary.md`. The page
+Made from `ragfilter/ui/kit/terms.toml` by `python -m scripts.glossary > docs/glossary.md`. The page
 has the same words.
 
 | word | meaning |

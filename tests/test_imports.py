@@ -41,7 +41,7 @@ ALLOWED = {
     "indexing": WIRING | {"workbench"},
     "cli": ALL | {"library", "service"},
     "ui": ALL,
-    "streamlit_app": {"ui"},
+    "streamlit_app": {"errors", "ui", "workbench"},
     "__main__": {"errors", "cli"},
     "__init__": ALL,
 }

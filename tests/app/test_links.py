@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.sidebar import key
 from ragfilter.ui.kit.view_as import DEPARTMENTS, LEVEL
+from ragfilter.ui.session.widget import setting_key as key
 
 pytestmark = pytest.mark.model
 

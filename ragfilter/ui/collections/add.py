@@ -53,8 +53,7 @@ MAPPED = {
 
 @dataclass(frozen=True, slots=True)
 class UploadDraft:
-    """Uploads in a folder of their own. `refused` are the errors of files that were not
-    accepted."""
+    """Uploads in a folder of their own. `refused` are the errors of the others."""
 
     key: str
     folder: Path
@@ -84,14 +83,12 @@ def draw(visit: Visit) -> None:
         help="Any number of files, or a whole folder with its contents.",
     ) == "Folder"  # fmt: skip
     uploads = st.file_uploader(
-        "Files to index",
-        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
+        "Files to index", type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         accept_multiple_files="directory" if folder else True,
-        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}",
-        max_upload_size=limit,
+        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}", max_upload_size=limit,
         help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
         "are OpenAPI descriptions.",
-    )
+    )  # fmt: skip
     draft = _draft(uploads, resources)
     if draft is None:
         html.aside("Drop files to see how they are split before they are indexed.")
@@ -183,8 +180,7 @@ def _reading(draft: UploadDraft) -> ReadOptions:
 
 
 def _columns(names: Mapping[str, int]) -> dict[str, str]:
-    """Draw which CSV column holds which field. Returns an empty mapping if the header already names
-    them."""
+    """Draw which CSV column holds which field. Returns nothing if the header says so."""
     if not names:
         return {}
     html.aside("Columns of the CSV files. Others are kept as metadata.")
@@ -208,8 +204,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
 
 
 def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column named after the field; otherwise, for the text, the column with the most
-    characters."""
+    """The column named after the field; otherwise, for the text, the longest column."""
     lower = {name.lower(): name for name in reversed(options)}
     wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
     other = max(options, key=lambda name: lengths[name]) if field == "text" else NEW
@@ -257,11 +252,10 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
         st.error(message(problem))
     model = _model(target, visit)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.button(
-            "Index", key="index", type="primary", icon=":material/play_arrow:",
-            disabled=not name or bool(problem), on_click=_order,
-            args=(visit.resources, draft, reading, name, model, not target),
-            help=f"Embeds the chunks with {literal(model)}. You can leave this page in the "
+        html.button(
+            "Index", "index", _order, visit.resources, draft, reading, name, model, not target,
+            icon="play_arrow", type="primary", disabled=not name or bool(problem),
+            about=f"Embeds the chunks with {literal(model)}. You can leave this page in the "
             "meantime."
             if name else "Name the collection first.",
         )  # fmt: skip
@@ -287,9 +281,9 @@ def _model(target: str, visit: Visit) -> str:
 
 
 def _discard_button() -> None:
-    st.button(
-        "Discard", key="discard-uploads", on_click=_discard,
-        help="Discards these files. Nothing has been indexed.",
+    html.button(
+        "Discard", "discard-uploads", _discard,
+        about="Discards these files. Nothing has been indexed.",
     )  # fmt: skip
 
 

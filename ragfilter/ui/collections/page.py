@@ -1,5 +1,4 @@
-"""The Collections page: add data on the left, indexing jobs and existing collections on the
-right."""
+"""The Collections page: adding data, indexing jobs and existing collections."""
 
 from __future__ import annotations
 
@@ -81,10 +80,8 @@ def _job(job: IndexJob) -> None:
         st.error(f"**{name}** was not indexed. {message(at.message)}  \n{message(at.remedy)}")
     else:
         report = at.result().report
-        counts = {
-            "added": report.added, "changed": report.changed, "unchanged": report.unchanged,
-        }  # fmt: skip
-        listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
+        counts = [(getattr(report, word), word) for word in ("added", "changed", "unchanged")]
+        listed = ", ".join(f"{number:,} {word}" for number, word in counts if number)
         st.success(
             f"**{name}** holds {numbers.chunks(report.total)}: {listed or 'restored'}, in "
             f"{report.seconds:,.1f} s{at.labels and f'; {at.labels}'}"
@@ -112,27 +109,21 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
     at = job.standing
     with st.container(horizontal=True, gap="small"):
         if at.open:
-            st.button(
-                "Stop", key=f"stop-{job.id}", icon=":material/stop:",
-                on_click=state.then_page(queue.stop), args=(job.id,),
-                help="Chunks embedded so far are kept.",
+            html.button(
+                "Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop",
+                about="Chunks embedded so far are kept.",
             )  # fmt: skip
             return
         if at.state == "done":
-            if st.button(
-                "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:"
-            ):
+            if html.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
                 state.open_collection(job.order.collection)
                 st.switch_page("pages/inspect.py")
         else:
-            st.button(
-                "Continue", key=f"go-on-{job.id}", icon=":material/play_arrow:", 
-                on_click=state.then_page(queue.go_on), args=(job.id,),
+            html.button(
+                "Continue", f"go-on-{job.id}", state.then_page(queue.go_on), job.id,
+                icon="play_arrow",
             )  # fmt: skip
-        st.button(
-            "Dismiss", key=f"dismiss-{job.id}", on_click=state.then_page(queue.remove),
-            args=(job.id,),
-        )  # fmt: skip
+        html.button("Dismiss", f"dismiss-{job.id}", state.then_page(queue.remove), job.id)
 
 
 CHECKED = "theirs-found"
@@ -178,11 +169,10 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(visit.resources.bench)
-        st.button(
-            "Rebuild", key="rebuild", icon=":material/build:", on_click=state.then_page(queue.put),
+        html.button(
+            "Rebuild", "rebuild", state.then_page(queue.put), Order(name), icon="build",
             disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
-            args=(Order(name),),
-            help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
+            about="Restores the collection from the workspace's copy. Nothing is re-embedded.",
         )  # fmt: skip
     if not facts.info.ours:
         _foreign(facts, visit.resources)
@@ -207,31 +197,29 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
     workspace, store = resources.bench.workspace, resources.bench.stores.of(info.name)
     left_out = "" if user.unrestricted else " Chunks that this user may not see are left out."
-    if st.button(
-        "Recalibrate", key="manage-recalibrate", icon=":material/sync:", disabled=not info.count,
-        help="After a change of model, chunking or corpus: tunes the settings anew on this "
+    if html.button(
+        "Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count,
+        about="After a change of model, chunking or corpus: tunes the settings anew on this "
         "collection's labels, on the Tune page.",
     ):  # fmt: skip
         state.open_collection(info.name)
         problems.recalibrate()
-    st.download_button(
-        "Export", lambda: "".join(export(workspace, store.collection(info.name), user)),
-        f"{info.name}.jsonl", "application/jsonl", key="export", on_click="ignore",
-        icon=":material/download:",
+    html.download(
+        "Export", "export", lambda: "".join(export(workspace, store.collection(info.name), user)),
+        f"{info.name}.jsonl",
+        f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
         disabled=not (info.count and info.complete),
-        help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
     )  # fmt: skip
     # The keys name the collection, so that a popover does not stay open for the next one.
     with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
         new = st.text_input(
-            "New name",
-            key=f"rename-{info.name}",
+            "New name", key=f"rename-{info.name}",
             help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
-        ).strip()
-        st.button(
-            "Rename", key="rename", disabled=not new or new == info.name, on_click=_do,
-            args=(partial(manage.rename, workspace, info.name, new), info.name, new),
-            help="Existing links to this collection will stop working.",
+        ).strip()  # fmt: skip
+        html.button(
+            "Rename", "rename", _do, partial(manage.rename, workspace, info.name, new), info.name,
+            new, disabled=not new or new == info.name,
+            about="Existing links to this collection will stop working.",
         )  # fmt: skip
     with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
         typed = st.text_input(
@@ -239,9 +227,9 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
             help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
             f"first, and the labels with `ragfilter labels export`.{left_out}",
         ).strip()  # fmt: skip
-        st.button(
-            "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,
-            args=(partial(manage.delete, workspace, info.name), info.name, ""),
+        html.button(
+            "Delete", "delete", _do, partial(manage.delete, workspace, info.name), info.name, "",
+            type="primary", disabled=typed != info.name,
         )  # fmt: skip
 
 
@@ -266,9 +254,9 @@ def _foreign(facts: Facts, resources: Resources) -> None:
         if listed := [f"- {literal(check.words)}" for check in checks if check.good == good]:
             st.markdown(f"**{title}**\n\n" + "\n".join(listed))
     if opening.folder:
-        st.button(
-            "Close", key="theirs-close", on_click=_close, args=(name, resources),
-            help="The collection itself is unchanged.",
+        html.button(
+            "Close", "theirs-close", _close, name, resources,
+            about="The collection itself is unchanged.",
         )  # fmt: skip
 
 
@@ -308,12 +296,10 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
     )
     writable = st.toggle(
-        "Allow changes",
-        opening.writable,
-        key=f"{key}-writable-{name}",
+        "Allow changes", opening.writable, key=f"{key}-writable-{name}",
         help="Lets rules be written into the collection.",
-    )
-    if st.button("Open", key=f"{key}-open", type="primary"):
+    )  # fmt: skip
+    if html.button("Open", f"{key}-open", type="primary"):
         bench = resources.bench
         wanted = Opening(opening.folder, model, writable, columns, metric)
         with st.spinner("Checking …"):

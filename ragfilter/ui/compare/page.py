@@ -79,27 +79,22 @@ def draw(here: Visit) -> None:
 def _bar(
     here: Visit, runs: Mapping[int, Run], name: str
 ) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
-    """Draw the choice of the two sides, and over what. Returns the sides, and the place for the
-    link."""
+    """Draw the choice of sides and questions. Returns the sides, and where the link goes."""
     a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
     # Messages about values of a link that could not be used.
     problems.notices(state.notices())
     with html.row("sides", "bottom"):
         _choice("a", here, runs)
-        st.button("Swap", key="sides-swap", icon=":material/swap_horiz:", on_click=choosing.swap)
+        html.button("Swap", "sides-swap", choosing.swap, icon="swap_horiz")
         _choice("b", here, runs)
         sets = measuring.sets_of(here)
         names = sets if name in sets or not name else [name, *sets]
         labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
         widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
-        st.button(
-            "Copy A to B",
-            key="sides-copy",
-            icon=":material/content_copy:",
-            on_click=choosing.copy,
-            args=(a,),
-            help="Copies current settings as a snapshot, so later changes are compared with it.",
-        )
+        html.button(
+            "Copy A to B", "sides-copy", choosing.copy, a, icon="content_copy",
+            about="Copies current settings as a snapshot, so later changes are compared with it.",
+        )  # fmt: skip
         place = st.container(key="share", width="content")
     return (a, b), place
 
@@ -141,11 +136,9 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         )
         return
     summary.draw_stacks(
-        stacked(contrasted, (sides[0].name, sides[1].name)),
-        a,
-        key="compare-stacks",
+        stacked(contrasted, (sides[0].name, sides[1].name)), a, key="compare-stacks",
         on_open=partial(state.keep, name=OPENED),
-    )
+    )  # fmt: skip
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
@@ -163,7 +156,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         html.aside("From A to B:" if told else "A and B have the same settings.")
         for layer, changes in told.items():
             html.aside(f"{layer}: {', '.join(changes)}")
-    elif step == ANSWERS or answers.is_awaited():
+    elif step == ANSWERS or state.session().answering:
         _answers(view, sides, pair)
 
 
@@ -248,8 +241,7 @@ COLUMNS = {
 def _draw_set(
     visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]
 ) -> None:
-    """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
-    InputError."""
+    """Draw the comparison over a query set. Raises StoreError, InputError."""
     asked, resources = measuring.read(visit, name), visit.resources
     rows = [
         RunRow(side.run) if side.run is not None
@@ -280,9 +272,9 @@ def _draw_set(
             "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
-    _facts(compared, resources.prices)
+    _facts(compared, resources.bench.prices)
     share.report_button(
-        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.prices),
+        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.bench.prices),
         "ragfilter-compare.html",
         key="compare-set-report",
     )
@@ -314,14 +306,12 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     html.empty(f"{letters} {verb} not measured yet over these questions.")
-    pressed = st.button(
-        f"Measure {letters} over {counted(count, 'question')}",
-        key="compare-measure",
-        type="primary",
-        icon=":material/play_arrow:",
-        help="Measures these settings, with every strategy and profile for comparison, and saves "
+    pressed = html.button(
+        f"Measure {letters} over {counted(count, 'question')}", "compare-measure",
+        icon="play_arrow", type="primary",
+        about="Measures these settings, with every strategy and profile for comparison, and saves "
         "the result as a run. A stopped run is continued.",
-    )
+    )  # fmt: skip
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return
     side = missing[0]
@@ -362,13 +352,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
             f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}",
             width="content",
         )
-        st.button(
-            "Open",
-            key="compare-open-worst",
-            icon=":material/arrow_forward:",
-            on_click=_open,
-            args=(worst["query"],),
-        )
+        html.button("Open", "compare-open-worst", _open, worst["query"], icon="arrow_forward")
 
 
 def _changes(compared: ComparedRuns) -> None:

@@ -76,8 +76,7 @@ def _sets(asked: ChosenSet) -> None:
         part = html.choice(
             "Part", PARTS,
             "Questions: edit the set. Labels: see who made them, where people disagree, and "
-            "what an LLM proposes.",
-            key="sets-part", default=QUESTIONS,
+            "what an LLM proposes.", key="sets-part", default=QUESTIONS,
         )  # fmt: skip
     for note in _notes(asked):
         html.aside(note)
@@ -91,10 +90,10 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
         measuring.choose(asked)
-        pressed = st.button(
-            _measure(asked), key="evaluate", type="primary", icon=":material/play_arrow:",
+        pressed = html.button(
+            _measure(asked), "evaluate", icon="play_arrow", type="primary",
             disabled=asked.given is None,
-            help="Measures the settings on the left over the labelled questions of this set. "
+            about="Measures the settings on the left over the labelled questions of this set. "
             "A stopped run is continued. Questions without labels are left out.",
         )  # fmt: skip
         # The page measures by itself if nothing is measured yet, and no LLM is called.
@@ -106,10 +105,9 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         if len(saved) > 1:
             labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
             widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
-        st.button(
-            "Label", key="open-labelling", icon=":material/edit_note:",
-            on_click=state.put, args=(True, "labelling"),
-            help="Label the chunks of one question after the other with the keys 2, 1 and 0.",
+        html.button(
+            "Label", "open-labelling", state.put, True, "labelling", icon="edit_note",
+            about="Label the chunks of one question after the other with the keys 2, 1 and 0.",
         )  # fmt: skip
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(asked)
@@ -155,11 +153,10 @@ def _more(asked: ChosenSet) -> None:
     )  # fmt: skip
     on, keep = asked.book.records_history(asked.collection), asked.book.record_history
     st.toggle(
-        "Keep asked questions",
-        on,
+        "Keep asked questions", on,
         help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
         **widget.of("history-box", on, state.tell_errors()(lambda on: keep(asked.collection, on))),
-    )
+    )  # fmt: skip
 
 
 def _chosen_id(saved: Mapping[int, Run]) -> int:
@@ -204,9 +201,9 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             )  # fmt: skip
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
-        if st.button(
-            "Compare", key="evaluate-compare", icon=":material/compare_arrows:", type="tertiary",
-            help="Compares this run with another one, or with other settings, by question.",
+        if html.button(
+            "Compare", "evaluate-compare", icon="compare_arrows", type="tertiary",
+            about="Compares this run with another one, or with other settings, by question.",
         ):  # fmt: skip
             # The run is side B, over its questions.
             queries, _, _ = untitled(measured.run.plan.query_set)
@@ -215,12 +212,9 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             st.switch_page("pages/compare.py")
         _guard(measured, resources)
         # A report is made outside of the run, without its session.
-        sets = state.session().tuned_on
+        sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
         share.report_button(
-            lambda: of_run(
-                measured, resources.prices, since=changed_since(measured.run.plan, resources.bench),
-                sets=sets,
-            ),
+            lambda: of_run(measured, bench.prices, since=changed_since(plan, bench), sets=sets),
             f"ragfilter-run-{measured.run.id}.html", key="run-report",
         )  # fmt: skip
     match view:
@@ -231,7 +225,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         case "Plots":
             _plots(measured)
         case _:
-            _rows(measured, measure, resources.prices, every=every)
+            _rows(measured, measure, resources.bench.prices, every=every)
 
 
 def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
@@ -374,8 +368,7 @@ def _distances(curves: Sequence[Curve]) -> None:
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
-    """Draw the button that opens the run as a baseline file, and the command that compares with it
-    in CI."""
+    """Draw the run as a baseline file, and the command that compares with it in CI."""
     with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
         if not measured.run.complete:
             html.empty("A baseline needs all questions of the run.", "Measure continues it.")
@@ -389,17 +382,11 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
-        st.download_button(
-            "Use as baseline",
-            data=baseline.dumps,
-            file_name=BASELINE,
-            mime="application/json",
-            key="guard-baseline",
-            icon=":material/download:",
-            on_click=state.then_page(state.keep),
-            args=(measured.run.plan.collection, GUARDED),
-            help="What every question of this run reaches. A small file for git.",
-        )
+        html.download(
+            "Use as baseline", "guard-baseline", baseline.dumps, BASELINE,
+            "What every question of this run reaches. A small file for git.",
+            on_click=state.then_page(state.keep), args=(measured.run.plan.collection, GUARDED),
+        )  # fmt: skip
         html.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 

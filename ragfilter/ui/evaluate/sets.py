@@ -66,46 +66,30 @@ def draw_questions(asked: ChosenSet) -> None:
             "question is shown as a space, and stays.",
         )  # fmt: skip
         with st.container(key="set-actions", horizontal=True, gap="small"):
-            st.button(
-                "Save",
-                key="set-save",
-                type="primary",
-                on_click=_save,
-                args=(asked, None if own else name, turn, filled),
-                disabled=not lines(text) or not title.strip(),
-                help="" if title.strip() else "Name the set first.",
-            )
-            st.button(
-                "Add asked questions",
-                key="set-from-history",
-                on_click=_add_asked,
-                args=(asked, f"set-text-{turn}"),
+            html.button(
+                "Save", "set-save", _save, asked, None if own else name, turn, filled,
+                type="primary", disabled=not lines(text) or not title.strip(),
+                about="" if title.strip() else "Name the set first.",
+            )  # fmt: skip
+            html.button(
+                "Add asked questions", "set-from-history", _add_asked, asked, f"set-text-{turn}",
                 disabled=not asked.sets[ASKED] or name == ASKED,
-                help="Adds questions asked on Inspect that are not in the list yet.",
-            )
+                about="Adds questions asked on Inspect that are not in the list yet.",
+            )  # fmt: skip
             with st.popover("Remove set", disabled=own):
-                st.button(
-                    f"Remove {literal(name)}",
-                    key="set-remove",
-                    type="primary",
-                    on_click=_remove,
-                    args=(asked,),
-                    disabled=own,
-                    help="Cannot be undone. Labels stay with their questions.",
-                )
+                html.button(
+                    f"Remove {literal(name)}", "set-remove", _remove, asked, type="primary",
+                    disabled=own, about="Cannot be undone. Labels stay with their questions.",
+                )  # fmt: skip
             if there:
                 parts = 1 + llm()
-                st.download_button(
-                    "Export",
-                    data=lambda: packed(*query_sets.exported(*of_set)[:parts]),
-                    file_name=f"{collection}-labels.zip",
-                    mime="application/zip",
-                    key="set-export",
-                    on_click="ignore",
-                    help="The questions (queries.jsonl) and their labels, as BEIR (qrels.tsv) and "
+                html.download(
+                    "Export", "set-export", lambda: packed(*query_sets.exported(*of_set)[:parts]),
+                    f"{collection}-labels.zip",
+                    "The questions (queries.jsonl) and their labels, as BEIR (qrels.tsv) and "
                     "TREC (qrels.txt) have them. If an LLM's labels count, they are in files of "
                     "their own (qrels-llm).",
-                )
+                )  # fmt: skip
     with right:
         _files(asked)
 
@@ -121,8 +105,7 @@ def lines(text: str) -> list[str]:
 
 
 def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
-    """Questions by id. Unchanged ones keep their id and wording; new ones get an id made from their
-    words."""
+    """Questions by id. Unchanged ones keep theirs; new ones get one from their words."""
     known: dict[str, dict[str, str]] = {}
     for i, text in before.items():
         known.setdefault(one_line(text), {})[i] = text.strip()
@@ -149,33 +132,24 @@ def _files(asked: ChosenSet) -> None:
     """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
-        "From a file",
-        type=["jsonl", "csv", "txt"],
-        key=f"set-file-{emptied}",
+        "From a file", type=["jsonl", "csv", "txt"], key=f"set-file-{emptied}",
         help="A BEIR queries.jsonl file, a CSV file with a column named text, query or question, "
         "or one question per line. The set is named after the file.",
-    )
+    )  # fmt: skip
     qrels = st.file_uploader(
-        "With its labels",
-        type=["tsv", "txt", "qrels", "trec"],
-        key=f"set-qrels-{emptied}",
+        "With its labels", type=["tsv", "txt", "qrels", "trec"], key=f"set-qrels-{emptied}",
         help="BEIR or TREC qrels. Credited to a labeller named after the file.",
-    )
+    )  # fmt: skip
     by_llm = qrels is not None and st.checkbox(
-        "The labels are an LLM's",
-        key=f"set-by-llm-{emptied}",
+        "The labels are an LLM's", key=f"set-by-llm-{emptied}",
         help="They then count only if “Count an LLM's labels” is on.",
-    )
+    )  # fmt: skip
     # List the files that have arrived, so that one still uploading is not silently left out.
-    st.button(
+    html.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
-        key="set-import",
-        on_click=_import,
-        args=(asked, questions, qrels),
-        kwargs={"by_llm": by_llm},
-        disabled=questions is None,
-        help="Saves the file's questions as a set." if questions else "Drop a file first.",
-    )
+        "set-import", _import, asked, questions, qrels, by_llm, disabled=questions is None,
+        about="Saves the file's questions as a set." if questions else "Drop a file first.",
+    )  # fmt: skip
 
 
 @state.tell_errors()
@@ -214,7 +188,7 @@ def _remove(asked: ChosenSet) -> None:
 
 @state.tell_errors()
 def _import(
-    asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
+    asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, by_llm: bool
 ) -> None:
     warnings: list[str] = []
     with as_files(questions, qrels) as paths:
@@ -272,18 +246,13 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
         return
     html.heading("Disagreements")
     html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
-    table = pd.DataFrame(
-        {
-            "question": [pair[0].query for pair in parted],
-            "chunk": [
-                catalogue[pair[0].chunk_id].name
-                if pair[0].chunk_id in catalogue
-                else f"{pair[0].chunk_id} (no longer there)"
-                for pair in parted
-            ],
-            "said": ["; ".join(label.words for label in pair) for pair in parted],
-        }
-    )
+    names = {i: catalogue[i].name for (first, *_) in parted if (i := first.chunk_id) in catalogue}
+    rows = [
+        (first.query, names.get(first.chunk_id, f"{first.chunk_id} (no longer there)"),
+         "; ".join(label.words for label in (first, *others)))
+        for first, *others in parted
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["question", "chunk", "said"])
     ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
     row = grid.picked(table, ids, name="conflicts", columns=COLUMNS)
     if row is not None:
@@ -293,8 +262,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 
 def _lost(asked: ChosenSet) -> None:
-    """Draw the labels whose chunk is not known since the chunks were cut anew. A click says which
-    it is."""
+    """Draw the labels that lost their chunk. A click says which chunk it is now."""
     standing, places = (
         asked.book.standing(asked.collection),
         asked.book.quotations(asked.collection),
@@ -310,14 +278,11 @@ def _lost(asked: ChosenSet) -> None:
         "These do not count since the chunks were cut anew. Click the chunk that a label judges; "
         "label anew what is in none."
     )
-    table = pd.DataFrame(
-        {
-            "question": [label.query for label, *_ in rows],
-            "judged": [place.quote for _, place, _ in rows],
-            "chunk": [chunks[i].name if i else None for *_, i in rows],
-            "text": [chunks[i].text if i else None for *_, i in rows],
-        }
-    )
+    listed = [
+        (label.query, place.quote, *((chunks[i].name, chunks[i].text) if i else (None, None)))
+        for label, place, i in rows
+    ]
+    table = pd.DataFrame(listed, columns=["question", "judged", "chunk", "text"])
     ids = [f"{label.id} {i}" for label, _, i in rows]
     row = grid.picked(table, ids, name="lost-labels", columns=COLUMNS, box="lost")
     if row is not None and rows[row][2]:
@@ -347,7 +312,7 @@ def _propose(asked: ChosenSet) -> None:
     backends = resources.backends(asked.collection)
     if session.bill is None or session.bill[0] != wanted:
         none = not asked.sets[asked.name]
-        if st.button("What would labels by an LLM cost?", key="propose-cost", disabled=none):
+        if html.button("What would labels by an LLM cost?", "propose-cost", disabled=none):
             of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
             with st.spinner("Looking up the chunks …"):
                 session.bill = wanted, tuple(labelling.requests(
@@ -357,12 +322,12 @@ def _propose(asked: ChosenSet) -> None:
             st.rerun()
         return
     requests = session.bill[1]
-    bill = labelling.bill(requests, backends, resources.prices)
+    bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.told))
-    st.button(
-        "Propose labels", key="propose", type="primary", on_click=_ask_llm, args=(asked, requests),
+    html.button(
+        "Propose labels", "propose", _ask_llm, asked, requests, type="primary",
         disabled=not bill.chunks,
-        help="Its labels are marked as such, and count only if you say so under More.",
+        about="Its labels are marked as such, and count only if you say so under More.",
     )  # fmt: skip
 
 

@@ -87,22 +87,14 @@ def _labels(view: View, chunk_id: str) -> None:
     asked, grade_now = view.asked, view.grades.get(chunk_id)
     with html.row("marks"):
         for grade, word in MARKS.items():
-            st.button(
-                word,
-                key=f"mark-{grade}",
-                type="primary" if grade_now == grade else "secondary",
-                shortcut=str(grade),
-                on_click=_mark,
-                args=(asked.collection, asked.query, chunk_id, grade),
-            )
-        st.button(
-            "Undo",
-            key="mark-undo",
-            icon=":material/undo:",
+            html.button(
+                word, f"mark-{grade}", _mark, asked.collection, asked.query, chunk_id, grade,
+                type="primary" if grade_now == grade else "secondary", shortcut=str(grade),
+            )  # fmt: skip
+        html.button(
+            "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks,
             shortcut="U",
-            on_click=_undo,
-            disabled=not state.session().marks,
-        )
+        )  # fmt: skip
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
@@ -145,13 +137,9 @@ def _part(view: View, chunk_id: str) -> str:
     shown = state.session().part
     with html.row("part-bar"):
         st.segmented_control(
-            "Part",
-            PARTS,
-            default=shown,
-            required=True,
-            label_visibility="collapsed",
+            "Part", PARTS, default=shown, required=True, label_visibility="collapsed",
             **widget.of("chunk-part", shown, state.put, "part"),
-        )
+        )  # fmt: skip
         html.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
@@ -242,23 +230,13 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}
     for n, change in enumerate(offered):
-        st.button(
-            literal(change.words),
-            key=f"whatif-{n}",
-            icon=":material/tune:",
-            on_click=state.change,
-            args=(change.values,),
-        )
+        html.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
         _along(change.came, change.went, titles)
     if asked is not None:
-        st.button(
-            literal(f"Ask with: {', '.join(asked.terms)}"),
-            key="whatif-ask",
-            icon=":material/search:",
-            on_click=state.ask,
-            args=(asked.question,),
-            help="Adds the words that its rule requires, and asks again.",
-        )
+        html.button(
+            literal(f"Ask with: {', '.join(asked.terms)}"), "whatif-ask", state.ask, asked.question,
+            icon="search", about="Adds the words that its rule requires, and asks again.",
+        )  # fmt: skip
         _along(asked.came, asked.went, titles)
 
 
@@ -289,8 +267,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
 
 
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
-    """Draw whether the current question would keep the chunk, and how the kept list would
-    change."""
+    """Draw whether the question would keep the chunk, and how the kept list would change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
     sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"

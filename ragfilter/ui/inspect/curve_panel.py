@@ -23,23 +23,15 @@ from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.rows import ChunkRow
-from ragfilter.report.thresholds import (
-    CutLine,
-    change_to_keep,
-    compared,
-    cut_line,
-    keeps,
-    limits,
-)
+from ragfilter.report.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
-from ragfilter.ui.kit import sidebar as settings_of
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT
 from ragfilter.ui.session.views import View
 
@@ -60,22 +52,15 @@ def draw(view: View) -> None:
     ranges = _axis_ranges(view, points, line)
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
-            points,
-            line,
-            ranges,
+            points, line, ranges,
             tuned=(result, detail) if session.tuning and detail is not None else None,
-            second=(name, others[name]) if name in others else None,
-            chosen=session.chunk,
+            second=(name, others[name]) if name in others else None, chosen=session.chunk,
             dark=theme.is_dark(),
-        )
+        )  # fmt: skip
         theme.draw_plot(
-            plot,
-            key="curve",
-            fixed=True,
-            on_select=_selected,
-            selection_mode="points",
+            plot, key="curve", fixed=True, on_select=_selected, selection_mode="points",
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
-        )
+        )  # fmt: skip
         short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = {
             row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
@@ -126,8 +111,7 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
 
 
 def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
-    """Draw the button that shows what is folded away or `beyond` the last rank; or the one that
-    folds it."""
+    """Draw the button that shows what is folded away or `beyond` the last rank, or folds it."""
     folded, help_text = [row for row in every.rows if row not in shown.rows], None
     label = f"show all {len(every.rows)}" if folded or beyond else ""
     if folded:
@@ -136,10 +120,9 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
         help_text = f"Dropped: {' and '.join(dropped)}"
         label = f"{numbers.count(len(folded))} dropped earlier · {label}"
     if label or not _folds():
-        st.button(
-            label[:1].upper() + label[1:] or "Show the ranks around the cut", key="fold",
-            help=help_text, type="tertiary", on_click=state.put,
-            args=(ALL if label else CUT, "window"),
+        html.button(
+            label[:1].upper() + label[1:] or "Show the ranks around the cut", "fold", state.put,
+            ALL if label else CUT, "window", type="tertiary", about=help_text,
         )  # fmt: skip
 
 
@@ -171,8 +154,7 @@ def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:
-    """The legend: every sign of the curve with its meaning and count, in the order of the
-    layers."""
+    """The legend: every sign with its meaning and count, in the order of the layers."""
     order: list[str] = [*theme.OUTCOMES, *theme.LAYERS]
     counts = Counter(
         (
@@ -213,7 +195,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
     with html.row("tune", "top"):
         own = state.own()
         for path in shown:
-            settings_of.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
+            widget.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
         if not shown:
             html.draw(
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '
@@ -223,8 +205,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
 
 
 def applied_limits(result: PoolResult) -> str:
-    """The limit that decided how many stay, the other limits that applied, then those not
-    reached."""
+    """The limit that decided, then the others that applied, then those not reached."""
     every, detail = limits(result), cutoff_detail(result)
     bound = [each.words for each in reversed(every) if each.bound]
     if detail is not None and detail.cut.limit is not None:
@@ -241,14 +222,9 @@ def applied_limits(result: PoolResult) -> str:
 
 
 def overlay(
-    result: PoolResult,
-    points: Points,
-    plot: go.Figure,
-    titles: Mapping[str, str],
-    chosen: str | None,
-    *,
-    tuning: bool,
-) -> dict[str, Any]:
+    result: PoolResult, points: Points, plot: go.Figure, titles: Mapping[str, str],
+    chosen: str | None, *, tuning: bool,
+) -> dict[str, Any]:  # fmt: skip
     """The browser's data: the lines that can be dragged over `plot`, the points that reached the
     cut, every chunk on the curve with its short title and label, which one is `chosen`, and the
     position of the plot's axes."""

@@ -32,7 +32,7 @@ from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.theme import Ink
+from ragfilter.ui.look.theme import UNDIMMED, Ink
 
 MIN_SHOWN = 10
 
@@ -76,12 +76,9 @@ def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | N
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
     return Points(
-        rows=tuple(shown),
-        x=tuple(at[row.id] for row in shown),
-        y=tuple(values[row.id] for row in shown),
-        unit=unit,
-        entered=entered,
-    )
+        rows=tuple(shown), x=tuple(at[row.id] for row in shown),
+        y=tuple(values[row.id] for row in shown), unit=unit, entered=entered,
+    )  # fmt: skip
 
 
 def _places(
@@ -143,20 +140,14 @@ STEPS, CURVE = 0.2, 0.26
 NAMED_FROM = 0.08
 """The part of the band above the line, as a fraction of the height, that has room for its name."""
 HEIGHT, TUNING_HEIGHT = 372, 440
-UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
-"""A click selects points, and the others keep their colours."""
 
 
 def plot(
-    points: Points,
-    line: CutLine | None,
-    ranges: AxisRanges,
-    *,
+    points: Points, line: CutLine | None, ranges: AxisRanges, *,
     tuned: tuple[PoolResult, CutoffDetail] | None = None,
-    second: tuple[str, Mapping[str, float]] | None = None,
-    chosen: str | None = None,
+    second: tuple[str, Mapping[str, float]] | None = None, chosen: str | None = None,
     dark: bool = False,
-) -> go.Figure:
+) -> go.Figure:  # fmt: skip
     """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` is
     what the strip of steps shows, and `second` another score with each hit's distance by id;
     `chosen` is the id of the open chunk."""
@@ -178,13 +169,12 @@ def plot(
     if second is not None:
         name, values = second
         at = [i for i in shown if points.rows[i].id in values]
-        data.append({
-            "type": "scatter", "mode": "lines+markers", "name": name, "yaxis": "y3",
-            "x": [points.x[i] for i in at], "y": [values[points.rows[i].id] for i in at],
-            "line": {"color": ink.muted, "width": 1, "dash": "dot"},
-            "marker": {"size": 4, "color": ink.muted},
-            "hovertemplate": f"{escape(name)} %{{y:.3f}}<extra></extra>", **UNDIMMED,
-        })  # fmt: skip
+        data.append(theme.trace(
+            "lines+markers", ((points.x[i], values[points.rows[i].id]) for i in at), name=name,
+            yaxis="y3", line={"color": ink.muted, "width": 1, "dash": "dot"},
+            marker={"size": 4, "color": ink.muted},
+            hovertemplate=f"{escape(name)} %{{y:.3f}}<extra></extra>", **UNDIMMED,
+        ))  # fmt: skip
         notes.append(_note(escape(name), ink.muted, y=1, yref="paper", yanchor="bottom", xshift=40))
     top = 0.0
     if tuned is not None:
@@ -255,19 +245,12 @@ def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[
             else "skipped, never a cliff," if gap.skipped else "step"
         )  # fmt: skip
         hover.append(f"{word} after hit {gap.after_rank}: {numbers.distance(gap.size)}")
+    shapes = ["/" if gap.skipped else "" for gap in gaps]
     return {
-        "type": "bar",
-        "x": [gap.after_rank + 0.5 for gap in gaps],
-        "y": [gap.size for gap in gaps],
-        "yaxis": "y2",
-        "width": max(0.46, 0.009 * (high - low)),
-        "marker": {
-            "color": colours,
-            "line": {"width": 0},
-            "pattern": {
-                "shape": ["/" if gap.skipped else "" for gap in gaps], "size": 5, "solidity": 0.35,
-            },
-        },
+        "type": "bar", "x": [gap.after_rank + 0.5 for gap in gaps], "y": [gap.size for gap in gaps],
+        "yaxis": "y2", "width": max(0.46, 0.009 * (high - low)),
+        "marker": {"color": colours, "line": {"width": 0},
+                   "pattern": {"shape": shapes, "size": 5, "solidity": 0.35}},
         "hovertext": hover, "hoverinfo": "text", **UNDIMMED,
     }  # fmt: skip
 
@@ -298,14 +281,7 @@ def _joined(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, 
     ]
     xs = [x for x, _ in pairs]
     pairs = pairs[max(bisect_left(xs, window[0]) - 1, 0) : bisect_right(xs, window[1]) + 1]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [x for x, _ in pairs],
-        "y": [y for _, y in pairs],
-        "line": {"color": ink.curve, "width": 1.4},
-        "hoverinfo": "skip",
-    }
+    return theme.trace("lines", pairs, line={"color": ink.curve, "width": 1.4}, hoverinfo="skip")
 
 
 def marker_size(width: float) -> float:
@@ -324,24 +300,14 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
     traces = []
     for (stays, name, mark), members in sorted(groups.items(), key=lambda item: item[0][0]):
         colour, width = mark.colour(dark=dark), 1.8 if mark.symbol == "x-thin" else 1.5
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": name if stays else f"dropped by {name} {mark.about}".strip(),
-                "x": [points.x[i] for i in members],
-                "y": [points.y[i] for i in members],
-                "customdata": [[points.rows[i].id, _hover(points, i)] for i in members],
-                "hovertemplate": "%{customdata[1]}<extra></extra>",
-                "marker": {
-                    "symbol": mark.symbol,
-                    "size": size * (1.0 if stays else 0.75),
-                    "color": colour,
-                    "line": {"color": colour, "width": width},
-                },
-                **UNDIMMED,
-            }
-        )
+        traces.append(theme.trace(
+            "markers", ((points.x[i], points.y[i]) for i in members),
+            name=name if stays else f"dropped by {name} {mark.about}".strip(),
+            customdata=[[points.rows[i].id, _hover(points, i)] for i in members],
+            hovertemplate="%{customdata[1]}<extra></extra>",
+            marker=theme.marker(mark.symbol, size * (1.0 if stays else 0.75), colour, width),
+            **UNDIMMED,
+        ))  # fmt: skip
     return traces
 
 
@@ -363,8 +329,7 @@ def _hover(points: Points, i: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _wrapped(reason: str) -> str:
-    """A reason split into lines, cached because hundreds of hits share few reasons in every
-    rerun."""
+    """A reason split into lines, cached because hundreds of hits share few reasons."""
     return "<br>".join(escape(line, quote=False) for line in textwrap.wrap(reason, 52))
 
 
@@ -372,22 +337,12 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
     """A ring around the open chunk."""
     at = [i for i, row in enumerate(points.rows) if chosen and row.id == chosen]
     return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [points.x[i]],
-            "y": [points.y[i]],
-            "marker": {
-                "symbol": "circle-open",
-                "size": 20,
-                "color": ink.text,
-                "line": {"color": ink.text, "width": 1.4},
-            },
-            "hoverinfo": "skip",
-            **UNDIMMED,
-        }
+        theme.trace(
+            "markers", [(points.x[i], points.y[i])], hoverinfo="skip",
+            marker=theme.marker("circle-open", 20, ink.text, 1.4), **UNDIMMED,
+        )
         for i in at[:1]
-    ]
+    ]  # fmt: skip
 
 
 def _layout(

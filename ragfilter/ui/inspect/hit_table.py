@@ -17,6 +17,7 @@ from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
+from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
 
 NAME, HEIGHT = "rows", 400
@@ -47,32 +48,26 @@ def draw(view: View) -> None:
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
             with_refs = st.toggle("Show references", key="with-refs", persist_state="session")
-            st.download_button(
-                "CSV",
-                data=lambda: csv(
+            html.download(
+                "CSV", "download-csv",
+                lambda: csv(
                     _listed(view.exported, order, wanted, admitted),
                     references(result) if with_refs else None,
                 ),
-                file_name="ragfilter.csv",
-                mime="text/csv",
-                key="download-csv",
-                icon=":material/download:",
-                on_click="ignore",
-                help="Download these chunks in this order, as the user may see them. Cells that a "
+                "ragfilter.csv",
+                "Download these chunks in this order, as the user may see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
-            )
+            )  # fmt: skip
             share.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
         grid.draw(
-            _frame(view, shown, refs),
-            [row.id for row in shown],
-            name=NAME,
-            height=HEIGHT,
-            row_height=32,
-            columns=_columns(view, shown),
-        )
-        grid.follow_keys()
+            _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=HEIGHT,
+            row_height=32, columns=_columns(view, shown),
+        )  # fmt: skip
+        # Arrow keys continue from the cell whose button was clicked: such a click does not move the
+        # focus to the table, after which this must be drawn.
+        html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
 
 
 def in_order(view: View) -> list[ChunkRow]:
@@ -82,10 +77,8 @@ def in_order(view: View) -> list[ChunkRow]:
 
 
 def _frame(
-    view: View,
-    rows: Sequence[ChunkRow],
-    refs: Mapping[str, Sequence[str]] | None,
-) -> pd.DataFrame:
+    view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str]] | None,
+) -> pd.DataFrame:  # fmt: skip
     """The table's data for `rows`. `refs` has the references of each row by id.
 
     The columns that a narrow window must show come first: it has room only up to the reason.
@@ -126,10 +119,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "reason": (330, "What was compared. The tab Chunk shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
-        "confidence": (
-            78,
-            "By the thresholds of Confidence in the settings.",
-        ),
+        "confidence": (78, "By the thresholds of Confidence in the settings."),
         "type": (68, None),
     }
     figures = {
@@ -149,33 +139,23 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
             width=94, options=list(chips), color=list(chips.values())
         ),
         "title": column.ButtonColumn(
-            width=TITLE_PX,
-            help="Click to open the chunk.",
-            type="tertiary",
-            alignment="left",
-            key="rows-open",
-            on_click=grid.open_clicked,
+            width=TITLE_PX, help="Click to open the chunk.", type="tertiary", alignment="left",
+            key="rows-open", on_click=grid.open_clicked,
             args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
         "label": column.NumberColumn(
-            width=52,
-            format=f"{theme.LABELLED} %d",
-            help="2: relevant, 1: partly, 0: not relevant.",
+            width=52, format=f"{theme.LABELLED} %d", help="2: relevant, 1: partly, 0: not relevant."
         ),
         "rule": column.MultiselectColumn(
-            width=92,
-            options=list(marks),
-            color=list(marks.values()),
+            width=92, options=list(marks), color=list(marks.values()),
             help="draft: not saved. changed: edited since the last export.",
         ),
         "distance": column.ProgressColumn(
-            format="%.3f",
-            min_value=0.0,
-            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0,
-            width=90,
+            format="%.3f", min_value=0.0,
+            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0, width=90,
             help="Distance to the question in the collection's space. Lower is closer.",
         ),
-    }
+    }  # fmt: skip
 
 
 def _admitted(view: View) -> set[str]:

@@ -13,13 +13,7 @@ from ragfilter.engine.complete import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.model import Judgement, PoolResult
 from ragfilter.protocols import Usage
-from ragfilter.report import (
-    VerdictRow,
-    judge_stats,
-    remarks,
-    verdict_rows,
-    waits_for_judge,
-)
+from ragfilter.report import VerdictRow, judge_stats, remarks, verdict_rows, waits_for_judge
 from ragfilter.report.verdicts import Forecast, JudgeStats, forecast, judge_prompt
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
@@ -68,7 +62,7 @@ def draw(view: View) -> None:
             )
             if costs := costs_of(result, resources):
                 draw_button(result, costs)
-        listed = after(stats, resources.prices).items()
+        listed = after(stats, resources.bench.prices).items()
         items = (f"<div><dt>{what}</dt><dd>{html.text(value)}</dd></div>" for what, value in listed)
         html.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
@@ -89,21 +83,17 @@ def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
     if _failed(result):
         result = replay(without_failures(result.pool, "judge"), result.settings, result.user)
     remembered = resources.bench.judgements
-    return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
+    return forecast(result, model=chat.name, judgements=remembered, prices=resources.bench.prices)
 
 
 def draw_button(result: PoolResult, costs: Forecast) -> None:
     """Draw the button that asks the LLM, with what it costs."""
     again = _failed(result)
-    st.button(
-        button_label(costs, again=again),
-        key="need-judge",
-        type="primary",
-        icon=":material/refresh:" if again else ":material/bolt:",
-        on_click=pools.request,
-        args=("judge", again),
-        help="Sends one prompt to the LLM. The tab Judge shows it.",
-    )
+    html.button(
+        button_label(costs, again=again), "need-judge", pools.request, "judge", again,
+        icon="refresh" if again else "bolt", type="primary",
+        about="Sends one prompt to the LLM. The tab Judge shows it.",
+    )  # fmt: skip
 
 
 def button_label(costs: Forecast, *, again: bool) -> str:
@@ -211,8 +201,7 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
 
 
 def _verdicts(result: PoolResult) -> None:
-    """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
-    root."""
+    """Draw every chunk that was judged or brought in, the latter below their root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(state.session().operator)))
     chips = theme.verdicts(dark=theme.is_dark())
     verdicts = [verdict(row, result.judgement) for row in rows]
@@ -246,18 +235,13 @@ def _verdicts(result: PoolResult) -> None:
     }  # fmt: skip
     with st.container(key="verdicts"):
         grid.draw(
-            pd.DataFrame(table),
-            [row.id for row in rows],
-            name="verdicts",
-            height=ROW * min(len(rows), MAX_ROWS) + 38,
-            row_height=ROW,
-            columns=config,
-        )
+            pd.DataFrame(table), [row.id for row in rows], name="verdicts",
+            height=ROW * min(len(rows), MAX_ROWS) + 38, row_height=ROW, columns=config,
+        )  # fmt: skip
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
-    """Kept chunks in order, each followed by the chunks that its expansion brought in; then the
-    dropped ones."""
+    """Kept chunks, each followed by those that its expansion brought in; then dropped ones."""
     by_id = {row.id: row for row in rows}
     ordered: list[VerdictRow] = []
     for row in rows:

@@ -6,6 +6,7 @@ exact prompt, the re-query rounds or the debug trace.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -32,12 +33,6 @@ from ragfilter.ui.session.views import View
 
 HEIGHT = 584
 """Minimum height of the panel in pixels; the style sheet uses the height of the window."""
-RERANKERS = {
-    "late_interaction": "late interaction",
-    "cross_encoder": "the cross-encoder",
-    "http": "the endpoint",
-}
-"""What scores chunks."""
 
 
 class Places(NamedTuple):
@@ -128,30 +123,23 @@ def _draw_below(view: View) -> DeltaGenerator:
 def _open_more(view: View) -> None:
     """Draw the buttons that open more than the result."""
     now = state.session()
-    st.button(
-        "Close Tune" if now.tuning else "Tune",
-        key="open-tuning",
+    html.button(
+        "Close Tune" if now.tuning else "Tune", "open-tuning", _open_tuning, not now.tuning,
         type="primary",
-        on_click=_open_tuning,
-        args=(not now.tuning,),
-    )
+    )  # fmt: skip
     chunks = numbers.chunks(view.summary.retrieved)
-    st.button(
-        "Close evidence" if now.evidence else f"Evidence: {chunks}",
-        key="open-evidence",
-        on_click=state.put,
-        args=(not now.evidence, "evidence"),
-        help="Every chunk with its reason, the prompt, and the answers with their citations.",
-    )
+    html.button(
+        "Close evidence" if now.evidence else f"Evidence: {chunks}", "open-evidence", state.put,
+        not now.evidence, "evidence",
+        about="Every chunk with its reason, the prompt, and the answers with their citations.",
+    )  # fmt: skip
     if view.asked.trace_ids:
         only = bool(view.asked.reach.only)
-        st.button(
-            "Search again" if only else "Recorded hits",
-            key="open-recorded",
-            on_click=state.update,
-            kwargs={"use_trace": not only, "pending": "again"},
-            help="Filter what a trace says was retrieved for this question, and nothing else.",
-        )
+        html.button(
+            "Search again" if only else "Recorded hits", "open-recorded",
+            partial(state.update, use_trace=not only, pending="again"),
+            about="Filter what a trace says was retrieved for this question, and nothing else.",
+        )  # fmt: skip
     draw_present_button()
     if link.looks(visible_ids(view.result)):
         # The address bar has the rest.
@@ -181,26 +169,21 @@ def _draw_needs(view: View) -> None:
         return
     with html.row("needs"):
         if rerank is not None:
-            st.button(
+            html.button(
                 f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}",
-                key="need-rerank",
+                "need-rerank", pools.request, "rerank", again, icon="refresh" if again else "bolt",
                 type="primary",
-                icon=":material/refresh:" if again else ":material/bolt:",
-                on_click=pools.request,
-                args=("rerank", again),
-                help=f"{literal(rerank.why)}. Until then, the layer uses distances.",
-            )
+                about=f"{literal(rerank.why)}. Until then, the layer uses distances.",
+            )  # fmt: skip
         if costs is not None:
             judge_panel.draw_button(result, costs)
         if wider:
             size = result.settings.retrieval.pool_size
-            st.button(
-                f"Gather again with these settings · pool {numbers.count(size)}",
-                key="gather-again",
-                icon=":material/refresh:",
-                on_click=state.renew,
-                help="The pool was gathered with other settings. This queries the store again.",
-            )
+            html.button(
+                f"Gather again with these settings · pool {numbers.count(size)}", "gather-again",
+                state.renew, icon="refresh",
+                about="The pool was gathered with other settings. This queries the store again.",
+            )  # fmt: skip
 
 
 def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
@@ -219,7 +202,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
     """What is scored and by what, with the most calls and the price of an endpoint."""
     quality, n = result.settings.quality, len(need.chunk_ids)
-    words = f"{numbers.chunks(n)} with {RERANKERS[quality.reranker]}"
+    words = f"{numbers.chunks(n)} · {widget.choice_label(quality.reranker)}"
     if quality.reranker == "http":
         at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
         cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""
@@ -234,13 +217,9 @@ def _draw_panel(view: View) -> DeltaGenerator:
     with panel:
         with html.row("panel-bar"):
             st.segmented_control(
-                "Panel",
-                PANELS,
-                default=name,
-                required=True,
-                label_visibility="collapsed",
+                "Panel", PANELS, default=name, required=True, label_visibility="collapsed",
                 **widget.of("panel-box", name, state.put, "panel"),
-            )
+            )  # fmt: skip
         html.unseen_heading(name)
         if not view.result.kept:
             problems.nothing_kept(view.result)
@@ -300,14 +279,8 @@ def _rounds(result: PoolResult) -> None:
         f"{missed} that the wide pool holds. The pool took "
         f"{numbers.counted(result.pool.queries, 'store query')}.</p>"
     )
-    table = pd.DataFrame(
-        {
-            "round": [r.number for r in detail.rounds],
-            "retrieved": [len(r.retrieved) for r in detail.rounds],
-            "excluded": [len(r.excluded) for r in detail.rounds],
-            "kept": [len(r.kept) for r in detail.rounds],
-        }
-    )
+    rows = [(r.number, *map(len, (r.retrieved, r.excluded, r.kept))) for r in detail.rounds]
+    table = pd.DataFrame(rows, columns=["round", "retrieved", "excluded", "kept"])
     table["kept so far"] = table["kept"].cumsum()
     with st.container(key="rounds"):
         st.dataframe(table, hide_index=True, height="content")

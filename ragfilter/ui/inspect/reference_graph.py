@@ -258,13 +258,10 @@ def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
             about = " · ".join(filter(None, facts))
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
                 if node.id in there:
-                    st.button(
-                        f"{sign} {literal(title)} :gray[{literal(about)}]",
-                        key=f"ref-open-{number}",
-                        type="tertiary",
-                        on_click=state.open_chunk,
-                        args=(node.id,),
-                    )
+                    html.button(
+                        f"{sign} {literal(title)} :gray[{literal(about)}]", f"ref-open-{number}",
+                        state.open_chunk, node.id, type="tertiary",
+                    )  # fmt: skip
                 else:
                     words = f"{sign} {html.text(title)} <i>{html.text(about)}</i>"
                     html.draw(f'<p class="rf-ref">{words}</p>')

@@ -116,7 +116,7 @@ def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer |
     key, chat = _key(query, side, resources), resources.bench.chat
     answer = resources.answers.get(key)
     if answer is None and chat is not None:
-        answer = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
+        answer = resources.bench.answers.get(query, side.context, chat.name, resources.bench.prices)
     if answer is None and (chat is None or not side.context.chunks):
         extracted = _extractive_answer(query, side.context, resources, only_known=True)
         answer = None if extracted.error else extracted
@@ -128,13 +128,9 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
     arrives: when the user stops, the next run may begin before this one has ended."""
     chat, call, stop = resources.bench.chat, object(), threading.Event()
     stream = AnswerStream(
-        query,
-        side.context,
-        None if chat is None else Stoppable(chat, stop),
-        resources.embedder(),
-        timeout_s=resources.deployment.answer_timeout_s,
-        prices=resources.prices,
-    )
+        query, side.context, None if chat is None else Stoppable(chat, stop), resources.embedder(),
+        timeout_s=resources.deployment.answer_timeout_s, prices=resources.bench.prices,
+    )  # fmt: skip
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:
@@ -194,13 +190,9 @@ def _cache_extractive(query: str, side: AnswerSide, resources: Resources, model:
 
 
 def _extractive_answer(
-    query: str,
-    context: Context,
-    resources: Resources,
-    *,
-    only_known: bool = False,
+    query: str, context: Context, resources: Resources, *, only_known: bool = False,
     progress: Progress | None = None,
-) -> Answer:
+) -> Answer:  # fmt: skip
     embedder = resources.embedder(only_known=only_known, progress=progress)
     timeout = resources.deployment.answer_timeout_s
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
@@ -294,12 +286,6 @@ QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
 
 
-Title = Callable[[AnswerSide], None]
-"""Draws the part above the answer of one side."""
-Show = Callable[[AnswerSide, AnswerSide, Answer], object]
-"""Draws the answer of one side, given the other side."""
-
-
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
@@ -320,11 +306,6 @@ def draw(view: View) -> None:
         answered(sides[1], answers_given[1], "unfiltered", plain),
     )
     draw_votes(view, pair, (sides[0].label, sides[1].label), own="inspect")
-
-
-def is_awaited() -> bool:
-    """Whether this run will ask an LLM, once it draws the answers."""
-    return bool(state.session().answering)
 
 
 def draw_both(view: View) -> None:
@@ -349,14 +330,12 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
 
 
 def both(
-    view: View,
-    sides: tuple[AnswerSide, AnswerSide],
-    title: Title,
-    show: Show,
-    quoting: str = QUOTING,
-) -> tuple[Answer, Answer] | None:
-    """Draw the two columns, each below its title, and return the answers, or None if one is
-    missing. `quoting` describes the answers if no LLM is configured."""
+    view: View, sides: tuple[AnswerSide, AnswerSide], title: Callable[[AnswerSide], object],
+    show: Callable[[AnswerSide, AnswerSide, Answer], object], quoting: str = QUOTING,
+) -> tuple[Answer, Answer] | None:  # fmt: skip
+    """Draw the two columns, and return the answers, or None if one is missing. `title` draws what
+    is above the answer of a side, and `show` the answer, beside that of the other side. `quoting`
+    describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
     known = [known_answer(query, side, resources) for side in sides]
@@ -404,18 +383,16 @@ def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) 
     with html.row("answer-bar"):
         html.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
-            st.button("Stop", key="stop", icon=":material/stop:")
+            html.button("Stop", "stop", icon="stop")
         elif model:
-            st.button(
+            html.button(
                 f"Answer with {prose.literal(model)}" if missing else "Ask again",
-                key="answer" if missing else "answer-again",
-                type="primary" if missing else "secondary",
-                on_click=state.put,
-                args=("missing" if missing else "all", "answering"),
-                help="One call for each context whose answer is missing."
+                "answer" if missing else "answer-again", state.put, "missing" if missing else "all",
+                "answering", type="primary" if missing else "secondary",
+                about="One call for each context whose answer is missing."
                 if missing
                 else "These answers are cached. Asking again makes two calls.",
-            )
+            )  # fmt: skip
 
 
 def title(side: AnswerSide, note: str = "") -> None:
@@ -486,13 +463,10 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
         with st.container(key=f"cites-{side.name}", gap=None):
             for number in answer.citations:
                 hit = chunks[number - 1]
-                st.button(
+                html.button(
                     f"[{side.numbers[number - 1]}] {prose.literal(titles[number - 1])}",
-                    key=f"cite-{side.name}-{number}",
-                    type="tertiary",
-                    on_click=state.open_chunk,
-                    args=(hit.id,),
-                )
+                    f"cite-{side.name}-{number}", state.open_chunk, hit.id, type="tertiary",
+                )  # fmt: skip
     if answer.unknown_citations:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
         more = len(answer.unknown_citations) - MAX_UNKNOWN
@@ -518,12 +492,9 @@ MAX_PIECES = 40
 
 
 def draw_pieces(
-    answer: Answer,
-    side: AnswerSide,
-    other: AnswerSide,
-    name: str = "text",
+    answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text",
     added: Sequence[Quote] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Draw the answer's text, and what its context adds to the other one. What rests on chunks that
     the other context lacks is marked. `name` keeps its key apart from other answers of the side."""
     cut = pieces(answer, side.context, other.context)
@@ -572,13 +543,10 @@ def draw_votes(
     with st.container(key=f"preference-{own}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             for choice, label in labels.items():
-                st.button(
-                    label,
-                    key=f"prefer-{own}-{choice}",
+                html.button(
+                    label, f"prefer-{own}-{choice}", _vote, collection, query, left, right, choice,
                     type="primary" if choice == mine else "secondary",
-                    on_click=_vote,
-                    args=(collection, query, left, right, choice),
-                )
+                )  # fmt: skip
         html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
 
 

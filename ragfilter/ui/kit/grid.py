@@ -47,36 +47,24 @@ def draw(
     if now != wanted:
         st.session_state[key] = {"selection": wanted}
     st.dataframe(
-        table,
-        key=key,
-        hide_index=True,
-        height=height,
-        row_height=row_height,
+        table, key=key, hide_index=True, height=height, row_height=row_height,
         on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk),
-        selection_mode=("single-row", "single-cell"),
-        column_config=columns,
-        placeholder="–",
-    )
+        selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
+    )  # fmt: skip
 
 
 def draw_steps(
     ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str
 ) -> None:
-    """Draw the buttons, with shortcut keys, for the rows before and after the chosen one. `pick`
-    gets the id."""
+    """Draw buttons for the rows before and after the chosen one. `pick` gets the id."""
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)
-        st.button(
-            label,
-            key=f"{name}-{label.lower()}",
-            icon=f":material/keyboard_arrow_{arrow.lower()}:",
-            on_click=pick,
-            args=(ids[to] if there else "",),
-            disabled=not there,
-            shortcut=f"Alt+{arrow}",
-            help=f"In the order of the table (Alt+{arrow}).",
-        )
+        html.button(
+            label, f"{name}-{label.lower()}", pick, ids[to] if there else "",
+            icon=f"keyboard_arrow_{arrow.lower()}", disabled=not there, shortcut=f"Alt+{arrow}",
+            about=f"In the order of the table (Alt+{arrow}).",
+        )  # fmt: skip
 
 
 def picked(
@@ -84,32 +72,21 @@ def picked(
     height: int = 360, box: str = "table",
 ) -> int | None:  # fmt: skip
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the row
-    that was clicked. `box` is another key where a page has two such tables."""
+    that was clicked, in a cell or before them. `box` is another key if a page has two of them."""
     with st.container(key=box):
         event = st.dataframe(
-            table,
-            key=key_of(name, ids),
-            hide_index=True,
-            height=min(height, 32 * (len(table) + 1) + 7),
-            row_height=32,
-            on_select="rerun",
-            selection_mode=("single-row", "single-cell"),
-            column_config=columns,
-            placeholder="–",
-        )
-    return clicked(event, len(table))
+            table, key=key_of(name, ids), hide_index=True,
+            height=min(height, 32 * (len(table) + 1) + 7), row_height=32, on_select="rerun",
+            selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
+        )  # fmt: skip
+    selection = event["selection"]
+    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
+    return int(chosen[0]) if chosen and chosen[0] < len(table) else None
 
 
 def key_of(name: str, ids: Iterable[str]) -> str:
     """The key changes only if the table has other rows, so that a slider moves nothing."""
     return f"{name}-{crc32('|'.join(ids).encode('utf-8', 'replace'))}"
-
-
-def clicked(table: Any, rows: int) -> int | None:
-    """The row that was clicked in a table of `rows` rows, in a cell or in front of them."""
-    selection = table["selection"]
-    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
-    return int(chosen[0]) if chosen and chosen[0] < rows else None
 
 
 def _open_row(
@@ -133,9 +110,3 @@ def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> Non
         selection = {"rows": [row], "columns": [], "cells": [(row, column)]}
         st.session_state[key_of(name, ids)] = {"selection": selection}
         state.session().table_clicks += 1
-
-
-def follow_keys() -> None:
-    """Let arrow keys continue from the cell whose button was clicked, since a click on a button
-    does not move the focus to the table. Draw this in the table's container, after the table."""
-    html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)

@@ -5,6 +5,9 @@ drawer on the right that never opens by itself. Nobody has to follow them.
 
 from __future__ import annotations
 
+import tomllib
+from functools import partial
+from importlib.resources import files
 from typing import NamedTuple
 
 import streamlit as st
@@ -64,8 +67,7 @@ def reserve() -> DeltaGenerator:
 
 
 def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
-    """Draw the line in `place`: every step that is open leads to its page, if that is not this
-    `page`."""
+    """Draw the line in `place`. Every open step leads to its page, if it is another `page`."""
     if not visit.ready:
         return
     try:
@@ -74,7 +76,9 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
         # The page itself says what is wrong.
         return
     following = next((n for n, step in enumerate(path) if not step.done), len(path))
-    here = at_step(path, following, page)
+    # Labels are given in a window of their own.
+    mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
+    here = following if following in mine else next(iter(mine), None)
     pressed = None
     with place:
         for n, step in enumerate(path):
@@ -85,22 +89,15 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
                     f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>',
                     width="content",
                 )
-            elif st.button(
+            elif html.button(
                 f"Next: {step.name}" if n == following else step.signed,
-                key="path-next" if n == following else f"path-{step.name.split(':')[0]}",
+                "path-next" if n == following else f"path-{step.name.split(':')[0]}",
                 type="tertiary",
-            ):
+            ):  # fmt: skip
                 pressed = step
     if pressed is not None:
         state.session().labelling = pressed.name.startswith("Label")
         st.switch_page(f"pages/{pressed.page}.py")
-
-
-def at_step(path: list[PathStep], following: int, page: str) -> int | None:
-    """The step that is done on this page, if there is one: the `following` one, if it is. Labels
-    are given in a window of their own."""
-    mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
-    return following if following in mine else next(iter(mine), None)
 
 
 def _steps(visit: Visit) -> list[PathStep]:
@@ -110,52 +107,16 @@ def _steps(visit: Visit) -> list[PathStep]:
         known.add(name)
     labelled = len(measuring.labelled_questions(visit.resources, name))
     return steps(
-        asked=state.session().asked is not None or bool(labelled),
-        labelled=labelled,
-        included=not visit.resources.bench.labels.holds(name),
-        measured=name in known,
-        tuned=origin(visit.settings) is not None,
-        guarded=st.session_state.get(GUARDED) == name,
-    )
+        asked=state.session().asked is not None or bool(labelled), labelled=labelled,
+        included=not visit.resources.bench.labels.holds(name), measured=name in known,
+        tuned=origin(visit.settings) is not None, guarded=st.session_state.get(GUARDED) == name,
+    )  # fmt: skip
 
 
-TERMS = {
-    "background": "The distance of chunks that have nothing to do with the question: the mean of "
-    "the farther half of the first 200 hits.",
-    "chunk": "A passage of the corpus: the unit that is stored, found, kept or dropped.",
-    "clean": "Of a chunk: one that the user may see and whose rule, if it has one, holds.",
-    "clearance": "The level that a user needs to see a chunk. 0 is public.",
-    "cliff": "The gap at which a cutoff cuts.",
-    "comparison": 'A query about two or more things, such as "X vs Y". Each thing is a *side*.',
-    "context": "The chunks that fit into the prompt, numbered for citation.",
-    "cutoff": "The layer that cuts the ranked list where relevance falls off.",
-    "department": "The group whose users may see a chunk. A chunk without a department is open to "
-    "all.",
-    "distance": "How far a chunk is from the query in the collection's space. Lower is better.",
-    "expansion": "Chunks that the judge brings in along references (`EXPAND_n`).",
-    "extractive": "An answer made of quoted sentences, without an LLM.",
-    "fallback": "What a layer does if it cannot do its work. It is shown as an outcome.",
-    "gap": "The difference between the distances of two neighbours.",
-    "hit": "A chunk that a search found, with its distance to the query.",
-    "judge": "The layer that asks an LLM which chunks help.",
-    "k": "The maximum number of results.",
-    "label": "A statement of whether a chunk is relevant to a question.",
-    "layer": "One step of the filter: a pure function from hits to hits and decisions.",
-    "noise reduction": "The share of the irrelevant chunks in the unfiltered result that the "
-    "filter drops.",
-    "operator": "Somebody who sees everything, hidden chunks included.",
-    "oracle": "The best prefix of each question's unfiltered ranking, chosen by the labels.",
-    "pin": "To keep a chunk at any distance, such as one whose rule holds.",
-    "pool": "All that was gathered for one query, over which settings are replayed.",
-    "profile": "Named settings.",
-    "rank": "A hit's position by distance, from 1. Its *place* counts only the kept hits.",
-    "rerank": "To score hits again with a model that reads query and chunk together.",
-    "rule": "A chunk's `query_must`: the terms that a query must contain for the chunk to be kept.",
-    "run": "A saved measurement of settings over a set of questions.",
-    "similarity": "Closeness, computed from the distance. Higher is better, and 1 is identical.",
-    "strategy": "A way to find the cut, such as `gap`.",
-    "unfiltered": "The first k of the plain search, for comparison.",
-}
+TERMS: dict[str, str] = tomllib.loads(
+    files("ragfilter.ui.kit").joinpath("terms.toml").read_text(encoding="utf-8")
+)
+"""The words that help explains."""
 
 
 TASKS = (
@@ -191,18 +152,14 @@ def draw_tour(view: View) -> None:
     )
     with st.container(key="tour", gap="small"):
         html.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
-        st.button(
-            "Done" if all(now.tour) else "End the tour", key="tour-end",
-            on_click=state.update, kwargs={"tour": None, "tour_chunk": ""},
-        )  # fmt: skip
+        end = partial(state.update, tour=None, tour_chunk="")
+        html.button("Done" if all(now.tour) else "End the tour", "tour-end", end)
 
 
 def draw(resources: Resources) -> None:
     """Draw the button that opens the tour and the glossary."""
     with st.container(key="guide", width="content"):
-        if st.button(
-            "Help", key="help-button", shortcut="H", icon=":material/help:", type="tertiary"
-        ):
+        if html.button("Help", "help-button", icon="help", type="tertiary", shortcut="H"):
             _drawer(resources)
 
 
@@ -210,9 +167,7 @@ def draw(resources: Resources) -> None:
 def _drawer(resources: Resources) -> None:
     st.markdown("**Three things to try**")
     st.markdown("\n".join(f"{n}. {task}" for n, task in enumerate(TASKS, 1)))
-    if st.button(
-        "Take the tour", key="tour-begin", type="primary", on_click=begin_tour, args=(resources,)
-    ):
+    if html.button("Take the tour", "tour-begin", begin_tour, resources, type="primary"):
         st.switch_page("pages/inspect.py")
     st.markdown("**Words**")
     st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items()))

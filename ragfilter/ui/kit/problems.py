@@ -9,10 +9,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from ragfilter.errors import (
-    Action,
-    RagfilterError,
-)
+from ragfilter.errors import Action, RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.layers.quality import reranker_key
@@ -43,10 +40,10 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry and error.action == "recalibrate":
-            if st.button("Recalibrate", key="problem-recalibrate", icon=":material/sync:"):
+            if html.button("Recalibrate", "problem-recalibrate", icon="sync"):
                 recalibrate()
         elif retry:
-            st.button("Try again", key="retry", icon=":material/refresh:")
+            html.button("Try again", "retry", icon="refresh")
 
 
 def recalibrate() -> None:
@@ -72,8 +69,7 @@ def incomplete(why: str) -> None:
 
 
 def failed(result: PoolResult) -> None:
-    """Say once, in full, why the reranker or judge failed. The rows say
-    "fallback"."""
+    """Say once, in full, why the reranker or judge failed; rows say "fallback"."""
     quality = result.settings.quality
     failed = {f.model: f for f in result.pool.failures}.get(reranker_key(quality))
     if failed is None and any(need.kind == "rerank" for need in result.needs):
@@ -137,7 +133,14 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
     elif not visit.collections:
         _no_collection(visit.resources)
     elif not visit.ready:
-        _empty_collection(state.session().collection)
+        name = state.session().collection
+        _place(
+            "empty-collection",
+            f"Collection {name} is empty",
+            "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
+            "another one on the left, or add files on the Collections page.",
+        )
+        st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
     else:
         _place(
             "no-question",
@@ -163,17 +166,15 @@ def _no_collection(resources: Resources) -> None:
                     "a minute on most machines.",
                 )  # fmt: skip
     st.page_link(
-        "pages/collections.py",
-        label="Or add your own files",
-        icon=":material/upload_file:",
+        "pages/collections.py", label="Or add your own files", icon=":material/upload_file:"
     )
 
 
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
     """Draw the button that has the queue index a demo, which Collections shows."""
-    if st.button(
-        DEMOS[name][0], key=f"build-{name}", icon=":material/play_arrow:",
-        type="primary" if name == "demo" else "secondary", help=about,
+    if html.button(
+        DEMOS[name][0], f"build-{name}", icon="play_arrow",
+        type="primary" if name == "demo" else "secondary", about=about,
     ):  # fmt: skip
         with state.tell_errors():
             queue.put(Order(name, name))
@@ -181,20 +182,8 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
         st.switch_page("pages/collections.py")
 
 
-def _empty_collection(name: str) -> None:
-    """The collection has no chunks."""
-    _place(
-        "empty-collection",
-        f"Collection {name} is empty",
-        "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
-        "another one on the left, or add files on the Collections page.",
-    )
-    st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
-
-
 def nothing_kept(result: PoolResult) -> None:
-    """Every hit was dropped: show the layer that dropped the last one, with a button that relaxes
-    it."""
+    """Show the layer that dropped the last hit, with a button that relaxes it."""
     if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
         reason = html.text(result.message)
@@ -214,13 +203,7 @@ def nothing_kept(result: PoolResult) -> None:
     )
     if not values:
         return
-    st.button(
-        label,
-        key="relax",
-        type="primary",
-        on_click=state.change,
-        args=(values,),
-    )
+    html.button(label, "relax", state.change, values, type="primary")
 
 
 def _place(key: str, title: str, words: str) -> None:

@@ -1,9 +1,9 @@
-"""The question box with example questions (a demo's own, or labelled ones), and the button for
-Present mode."""
+"""The question box with example questions, and the button for Present mode."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 
 import streamlit as st
@@ -59,12 +59,9 @@ def draw(visit: Visit) -> None:
         if offered:
             questions = {literal(label): question for label, question in offered.items()}
             st.menu_button(
-                "Examples",
-                list(questions),
-                key="examples",
-                type="tertiary",
+                "Examples", list(questions), key="examples", type="tertiary",
                 on_click=lambda: state.ask(questions[st.session_state["examples"]]),
-            )
+            )  # fmt: skip
 
 
 def _follow(visit: Visit) -> None:
@@ -82,20 +79,13 @@ def _box(*, ready: bool) -> None:
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
-                "Question",
-                state.session().query,
+                "Question", state.session().query,
                 key=widget.key_of("question", state.session().query),
-                placeholder="Ask a question and press Enter",
-                label_visibility="collapsed",
-                disabled=not ready,
-                autocomplete="off",
-            )
+                placeholder="Ask a question and press Enter", label_visibility="collapsed",
+                disabled=not ready, autocomplete="off",
+            )  # fmt: skip
             st.form_submit_button(
-                "Ask",
-                key="ask-button",
-                type="primary",
-                on_click=_ask,
-                disabled=not ready,
+                "Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready
             )
 
 
@@ -111,15 +101,11 @@ def draw_present_button() -> None:
     """Draw the button, with its shortcut key."""
     on = bool(state.session().present)
     with st.container(key="present-switch", width="content"):
-        st.button(
-            "Leave" if on else "Present",
-            key="present-button",
-            shortcut="P",
-            icon=":material/close:" if on else ":material/present_to_all:",
-            type="tertiary",
-            on_click=state.update,
-            kwargs={"present": not on, "scene": 0},
-        )
+        html.button(
+            "Leave" if on else "Present", "present-button",
+            partial(state.update, present=not on, scene=0),
+            icon="close" if on else "present_to_all", type="tertiary", shortcut="P",
+        )  # fmt: skip
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.model import PoolResult
@@ -44,17 +43,11 @@ def draw_link(place: DeltaGenerator, view: View | None) -> None:
 
 def report_button(make: Callable[[], str], name: str, *, key: str) -> None:
     """The button that downloads a report."""
-    st.download_button(
-        "Report",
-        data=make,
-        file_name=name,
-        mime="text/html",
-        key=key,
-        icon=":material/description:",
-        on_click="ignore",
-        help="Download one HTML file for others. It opens without a network, prints on A4, and "
-        "holds what this user may see.",
-    )
+    html.download(
+        "Report", key, make, name,
+        "Download one HTML file for others. It opens without a network, prints on A4, and holds "
+        "what this user may see.", "description",
+    )  # fmt: skip
 
 
 def report_name(query: str) -> str:
@@ -80,11 +73,9 @@ def draw_report(view: View, key: str) -> None:
 
 
 def report_of_two(
-    view: View,
-    results: tuple[PoolResult, PoolResult],
-    names: tuple[Called, Called],
+    view: View, results: tuple[PoolResult, PoolResult], names: tuple[Called, Called],
     sides: tuple[AnswerSide, AnswerSide],
-) -> str:
+) -> str:  # fmt: skip
     """The report of one question under two settings."""
     from ragfilter.publish import reports
 
@@ -106,7 +97,7 @@ def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
             asked.collection, resources.bench.version_seen(asked.collection, view.user),
             embedder.name, view.result.pool.space, view.user, datetime.now(UTC),
         ),
-        "prices": resources.prices,
+        "prices": resources.bench.prices,
         "answers": [
             shown_answer(name, answer, names[name].context)
             for name, answer in known.items()

@@ -7,10 +7,7 @@ choices use: every widget costs each run a millisecond or more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
-from typing import Any
 
 import streamlit as st
 
@@ -21,11 +18,9 @@ from ragfilter.layers.registry import LAYERS
 from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
-from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import MIN_LABELLED, Settings, field, fields
+from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
-from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, sign
@@ -45,136 +40,6 @@ COST_HELP: dict[Cost, str] = {
     "LLM call": "Costs one LLM call, only when its button is pressed. The answer is cached.",
 }
 """What each cost means, in a sentence."""
-
-
-CHOICE_LABELS = {
-    "late_interaction": "late interaction",
-    "cross_encoder": "cross-encoder",
-    "http": "by HTTP",
-    "when_poor": "when poor",
-}
-WHEN_EMPTY = {"retrieval.source_pattern": "all files", "cutoff.score": "distance"}
-"""The meaning of an empty text setting."""
-NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
-"""The text shown for an empty table."""
-MARK = "●"
-"""The sign of a value that differs from the profile's."""
-STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
-UNLEARNED = f"needs {MIN_LABELLED} labelled questions"
-ORDERED = ("quality.min_top_k", "quality.max_top_k")
-"""The first must not exceed the second, so moving one beyond the other moves both."""
-
-
-def key(path: str, view: str = "set") -> str:
-    """The widget key of a setting: ``set-cutoff-gap_threshold``. `view` separates two widgets of
-    the same setting."""
-    return f"{view}-{path.replace('.', '-')}"
-
-
-def draw_setting(
-    info: FieldInfo,
-    settings: Settings,
-    own: Config,
-    *,
-    view: str = "set",
-    kept: Mapping[str, int] = MappingProxyType({}),
-) -> None:
-    """Draw the setting's widget. A value that differs from `own`, the profile with the
-    environment's changes, is marked and gets a reset button. `kept` is how many chunks each
-    strategy of the cutoff would keep."""
-    value = settings.get(info.path)
-    if info.table:
-        # Tables cannot be typed in: they are learned, or loaded with a settings file.
-        note = info.table.read(value).summary if value else NOTHING.get(info.path)
-        if note is not None:
-            html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
-        return
-    before = own.settings.get(info.path)
-    is_changed = value != before
-    # The container is the same whether the value is changed or not, because a widget that moves
-    # loses the focus.
-    with st.container(key=f"box-{key(info.path, view)}", gap=None):
-        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept)
-        if view == "set":
-            tell_variable(info.path, value, own)
-        if is_changed:
-            variable = own.variable(info.path, before)
-            st.button(
-                value_text(info, before) + (f" ({variable})" if variable else ""),
-                key=f"back-{key(info.path, view)}",
-                icon=":material/undo:",
-                type="tertiary",
-                on_click=state.change,
-                args=({info.path: before},),
-                help="Back to this value.",
-            )
-
-
-def tell_variable(path: str, value: Any, own: Config) -> None:
-    """Draw which environment variable gave a setting this value, if one did."""
-    if variable := own.variable(path, value):
-        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
-
-
-def value_text(info: FieldInfo, value: Any) -> str:
-    """A value as it is written next to its label."""
-    if info.value_type is bool:
-        return "on" if value else "off"
-    if info.value_type is float:
-        return numbers.distance(value)
-    return literal(choice_label(str(value)) or WHEN_EMPTY.get(info.path, "empty"))
-
-
-def choice_label(choice: str) -> str:
-    """The page's name for a choice."""
-    return CHOICE_LABELS.get(choice, choice)
-
-
-def apply_choice(value: Any, path: str) -> None:
-    """Apply what the user chose for a setting."""
-    if value is None:
-        return
-    if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
-        state.notice(f"The strategy {LEARNED} {UNLEARNED}: “Suggest settings” on Tune learns it.")
-        return
-    values = {path: value}
-    if path in ORDERED:
-        low, high = ORDERED
-        other = high if path == low else low
-        there = state.settings().get(other)
-        values[other] = max(value, there) if other == high else min(value, there)
-    state.change(values)
-
-
-def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[str, int]) -> None:
-    names = {each: choice_label(each) for each in info.choices or ()}
-    if info.path == STRATEGY:
-        names |= {each: f"{each} · {n}" for each, n in kept.items()}
-        if state.settings().cutoff.calibration is None:
-            names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
-    given = widget.of(key(info.path, view), value, apply_choice, info.path, labels=names)
-    unit = f" Unit: {info.unit}." if info.unit else ""
-    given["help"] = f"`{info.path}`: {info.help}{unit}"
-    if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
-        st.segmented_control(
-            label, info.choices, default=value, format_func=choice_label, required=True,
-            width="stretch", **given,
-        )  # fmt: skip
-    elif info.choices:
-        at = [*names].index(value)
-        st.selectbox(label, [*names], at, format_func=names.__getitem__, filter_mode=None, **given)
-    elif info.value_type is bool:
-        st.toggle(label, value, **given)
-    elif info.value_type is str:
-        st.text_input(label, value, placeholder=WHEN_EMPTY.get(info.path), **given)
-    elif info.ceiling is None:
-        st.number_input(label, info.low, info.high, value, **given)
-    else:
-        # A value beyond the ceiling, from a file or a link, widens the slider.
-        low, high = info.value_type(info.low or 0), info.value_type(max(info.ceiling, value))
-        step = info.value_type(info.step or 1)
-        form = "%d" if info.value_type is int else "%.1f" if info.unit == "times" else "%.3f"
-        st.slider(label, low, high, value, step=step, format=form, **given)
 
 
 OTHERS = tuple(
@@ -220,11 +85,9 @@ def _steps(*, reset: bool) -> None:
     session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
-            st.button("Undo", key="undo", on_click=state.undo, shortcut="Ctrl+Z", type="tertiary")
+            html.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
         if session.future:
-            st.button(
-                "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary"
-            )
+            html.button("Redo", "redo", state.redo, type="tertiary", shortcut="Ctrl+Shift+Z")
         if reset:
             draw_reset("Reset")
 
@@ -234,12 +97,12 @@ def draw_reset(label: str) -> None:
     if changed := state.changed():
         titles = {f"{each.name}.enabled": each.title for each in LAYERS}
         told = ", ".join(
-            f"{titles.get(path) or field(path).label} {value_text(field(path), value)}"
+            f"{titles.get(path) or field(path).label} {widget.value_text(field(path), value)}"
             for path, value in changed.items()
         )
-        st.button(
-            label, key="reset", on_click=state.reset, type="tertiary",
-            help=f"Undoes what differs from the profile: {told}.",
+        html.button(
+            label, "reset", state.reset, type="tertiary",
+            about=f"Undoes what differs from the profile: {told}.",
         )  # fmt: skip
 
 
@@ -286,37 +149,27 @@ def _is_open(name: str) -> bool:
 def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes what belongs to a line. Its tooltip is `about`."""
     is_open = _is_open(name)
-    st.button(
-        label,
-        key=f"line-{name}",
-        icon=":material/expand_more:" if is_open else ":material/chevron_right:",
-        icon_position="right",
-        type="tertiary",
-        width="stretch",
-        on_click=state.keep,
-        args=(not is_open, f"open-{name}"),
-        help=about,
-    )
+    html.button(
+        label, f"line-{name}", state.keep, not is_open, f"open-{name}",
+        icon="expand_more" if is_open else "chevron_right", type="tertiary", icon_position="right",
+        width="stretch", about=about,
+    )  # fmt: skip
 
 
 def _line(
-    layer: LayerSpec,
-    settings: Settings,
-    own: Config,
-    resources: Resources,
-    view: View | None,
+    layer: LayerSpec, settings: Settings, own: Config, resources: Resources, view: View | None,
     did: str,
-) -> None:
+) -> None:  # fmt: skip
     """Draw a layer's switch, its name and what it did, and its controls if they are open."""
     name, on, cost = layer.name, layer.enabled(settings), layer.cost(settings)
     no_llm = cost == "LLM call" and resources.bench.chat is None
-    mark = f"{MARK} " if _changed(layer, settings, own) else ""
+    mark = f"{widget.MARK} " if _changed(layer, settings, own) else ""
     with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
         if layer.switched:
             path = f"{name}.enabled"
             st.toggle(
                 layer.title, on, disabled=no_llm and not on, label_visibility="collapsed",
-                **widget.of(key(path), on, apply_choice, path),
+                **widget.of(widget.setting_key(path), on, widget.apply_choice, path),
             )  # fmt: skip
         about = field(f"{name}.enabled").help if layer.switched else None
         _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", about)
@@ -325,7 +178,7 @@ def _line(
             _tell(layer, settings, own, view, no_llm=no_llm)
             for each in layer.used(settings) if on else ():
                 kept = dict(view.summary.strategies) if view and each == "strategy" else {}
-                draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
+                widget.draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
 
 
 def _tell(
@@ -344,7 +197,7 @@ def _tell(
     if on != own.settings.get(info.path):
         about.insert(0, f"The profile has it {'off' if on else 'on'}.")
     html.draw(f'<p class="rf-line">{html.text(" ".join(about))}</p>')
-    tell_variable(info.path, on, own)
+    widget.tell_variable(info.path, on, own)
 
 
 def draw_more(visit: Visit) -> None:
@@ -352,20 +205,18 @@ def draw_more(visit: Visit) -> None:
     settings, own = visit.settings, state.own()
     others = [info for info in fields() if info.section in OTHERS]
     changed = any(settings.get(info.path) != own.settings.get(info.path) for info in others)
-    _opener(SETTINGS, f"{f'{MARK} ' if changed else ''}More settings")
+    _opener(SETTINGS, f"{f'{widget.MARK} ' if changed else ''}More settings")
     if not _is_open(SETTINGS):
         return
     with st.container(key=f"inside-{SETTINGS}", gap=None):
         for info in others:
-            draw_setting(info, settings, own)
+            widget.draw_setting(info, settings, own)
         _files(settings, visit.resources.bench.workspace.files)
         st.text_input(
-            "Your name",
-            author(),
-            max_chars=MAX_NAME,
+            "Your name", author(), max_chars=MAX_NAME,
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), sign),
-        )
+        )  # fmt: skip
 
 
 def _files(settings: Settings, files: TextFiles) -> None:
@@ -373,37 +224,25 @@ def _files(settings: Settings, files: TextFiles) -> None:
     with its buttons, and the upload of a file, which is loaded completely or not at all."""
     with st.form("save-as", border=False):
         st.text_input(
-            "Save settings as",
-            key="settings-name",
-            placeholder="strict",
+            "Save settings as", key="settings-name", placeholder="strict",
             help="Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
             "Saving under an existing name replaces those settings.",
-        )
+        )  # fmt: skip
         st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(settings, files))
-    st.download_button(
-        "Download",
-        # Generated on click: a file made for every slider move would be removed again before long.
-        data=partial(config.to_toml, settings, state.session().profile),
-        file_name="ragfilter.toml",
-        mime="application/toml",
-        key="download-settings",
-        on_click="ignore",
-    )
+    text = partial(config.to_toml, settings, state.session().profile)
+    html.download("Download", "download-settings", text, "ragfilter.toml")
     if there := config.saved_names(files):
         name = st.selectbox("Saved settings", there, key="settings-saved")
         forget = state.tell_errors()(config.forget)
         with st.container(horizontal=True, gap="small"):
-            st.button("Load", key="load-saved", on_click=_load, args=(files, name))
-            st.button("Delete", key="delete-saved", on_click=forget, args=(files, name))
+            html.button("Load", "load-saved", _load, files, name)
+            html.button("Delete", "delete-saved", forget, files, name)
     st.file_uploader(
-        "Load a settings file",
-        type="toml",
-        key="settings-file",
-        max_upload_size=1,
+        "Load a settings file", type="toml", key="settings-file", max_upload_size=1,
         on_change=_load_file,
         help="A downloaded file, or any that `ragfilter query --config` reads. Undo goes back to "
         "what was set before.",
-    )
+    )  # fmt: skip
 
 
 @state.tell_errors()

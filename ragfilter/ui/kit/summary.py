@@ -38,7 +38,7 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 def draw(view: View, story: Story) -> None:
     """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
-    prices = view.resources.prices
+    prices = view.resources.bench.prices
     price = (prices.prompt, prices.currency) if prices else ()
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     fitted = _fitted(view)
@@ -48,7 +48,7 @@ def draw(view: View, story: Story) -> None:
         with html.row("doubts"):
             html.aside(notes, width="content")
             offered = fitted and not state.session().present
-            if offered and st.button("Recalibrate", key="fit-here", type="tertiary"):
+            if offered and html.button("Recalibrate", "fit-here", type="tertiary"):
                 problems.recalibrate()
 
 
@@ -66,8 +66,7 @@ def draw_strip(view: View) -> None:
     """Draw how many chunks are kept and why, and what every layer let through."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
-    label, value = why(result)
-    decided = f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
+    decided = html.fact((*why(result), ""))
     if result.message:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
         decided = (
@@ -81,8 +80,7 @@ def draw_strip(view: View) -> None:
         f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
         f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>"
         f"{decided}"
-        f'<div class="rf-fact"><span>Context; plain search {plain}</span>'
-        f"<b>{numbers.tokens(summary.tokens)}</b></div>"
+        f"{html.fact((f'Context; plain search {plain}', numbers.tokens(summary.tokens), ''))}"
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
 

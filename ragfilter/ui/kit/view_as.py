@@ -35,50 +35,34 @@ def draw_chip() -> None:
         if on:
             _draw_choice()
         st.toggle(
-            "Clearance",
-            on,
+            "Clearance", on,
             help="Hides what this user may not see. No profile, file or link switches it off.",
-            **widget.of(
-                "set-clearance-enabled", on, lambda on: state.change({state.CLEARANCE: on})
-            ),
-        )
+            **widget.of("set-clearance-enabled", on, widget.apply_choice, state.CLEARANCE),
+        )  # fmt: skip
 
 
 def _draw_choice() -> None:
     session, user = state.session(), state.session().user
     chosen = OPERATOR if session.operator else USER
     st.segmented_control(
-        "View as",
-        (USER, OPERATOR),
-        default=chosen,
-        required=True,
-        label_visibility="collapsed",
+        "View as", (USER, OPERATOR), default=chosen, required=True, label_visibility="collapsed",
         **widget.of("view-as", chosen, lambda view: state.put(view == OPERATOR, "operator")),
-    )
+    )  # fmt: skip
     choose_user("seen-as")
     st.slider(
-        "Level",
-        0,
-        max(MAX_LEVEL, user.level),
-        user.level,
+        "Level", 0, max(MAX_LEVEL, user.level), user.level,
         help="Chunks of a higher level are hidden.",
         **widget.of(LEVEL, user.level, lambda level: _become(level=level)),
-    )
+    )  # fmt: skip
     # In the order in which they were chosen; a user's are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
-        "Departments",
-        list(dict.fromkeys((*departments(open_resources()), *names))),
-        names,
-        placeholder="none",
-        accept_new_options=True,
+        "Departments", list(dict.fromkeys((*departments(open_resources()), *names))), names,
+        placeholder="none", accept_new_options=True,
         help="Chunks of other departments are hidden. Choose from this collection's, or type "
-        "another.",
-        **widget.of(
-            DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
-        ),
-    )
+        "another.", **widget.of(DEPARTMENTS, names, _belong),
+    )  # fmt: skip
 
 
 def seen_as() -> str:
@@ -90,6 +74,10 @@ def seen_as() -> str:
         return OPERATOR.lower()
     named = next((name for name, each in offered_users().items() if each == user), None)
     return named or " · ".join((f"level {user.level}", *user.departments))
+
+
+def _belong(names: list[str]) -> None:
+    _become(departments=link.departments(",".join(names)))
 
 
 def _become(**changed: Any) -> None:

@@ -6,10 +6,11 @@ Text from outside is escaped, or shown literally. In our own, `code` is between 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from html import escape
 from importlib.resources import files
+from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
@@ -72,7 +73,7 @@ def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
     return f'<div class="rf-pruned" data-passage>{"".join(shown)}</div>'
 
 
-Fact = tuple[str, str, str]
+Fact = tuple[str, object, str]
 """A label, its value, and a smaller note next to it."""
 
 
@@ -100,6 +101,26 @@ def row(key: str, align: Literal["center", "bottom", "top"] = "center") -> Delta
     return st.container(key=key, horizontal=True, vertical_alignment=align, gap="small")
 
 
+def button(
+    label: str, key: str, act: Callable[..., Any] | None = None, *args: object, icon: str = "",
+    about: str | None = None, **given: Any,
+) -> bool:  # fmt: skip
+    """Draw a button that calls `act` with `args`, with the Material symbol `icon` and the tooltip
+    `about`. `given` goes to Streamlit. Returns whether it was pressed."""
+    symbol = f":material/{icon}:" if icon else None
+    return st.button(label, key, about, on_click=act, args=args, icon=symbol, **given)
+
+
+def download(
+    label: str, key: str, data: Callable[[], str | bytes], name: str, about: str | None = None,
+    icon: str = "download", **given: Any,
+) -> None:  # fmt: skip
+    """Draw a button that downloads `data`, made on the click, as the file `name`. The click starts
+    no run, which could remove the file before the browser has it. `given` goes to Streamlit."""
+    given = {"on_click": "ignore", "icon": f":material/{icon}:"} | given
+    st.download_button(label, data, name, guess_type(name)[0], key=key, help=about, **given)
+
+
 def heading(words: str) -> None:
     """Draw a heading for a part of the page."""
     st.header(words, anchor=False)
@@ -112,12 +133,14 @@ def empty(head: str, remedy: str = "") -> None:
 
 def facts(label: str, rows: Iterable[Fact]) -> None:
     """Draw a row of facts; `label` is its name for screen readers."""
-    body = "".join(
-        f'<div class="rf-fact"><span>{text(name)}</span><b>{text(value)} '
-        f"<i>{text(more)}</i></b></div>"
-        for name, value, more in rows
-    )
+    body = "".join(map(fact, rows))
     draw(f'<section class="rf-strip" aria-label="{text(label)}">{body}</section>')
+
+
+def fact(row: Fact) -> str:
+    """A fact as HTML."""
+    name, value, more = map(text, row)
+    return f'<div class="rf-fact"><span>{name}</span><b>{value} <i>{more}</i></b></div>'
 
 
 def hint(text: str) -> None:
@@ -126,13 +149,8 @@ def hint(text: str) -> None:
 
 
 def choice(
-    label: str,
-    options: Iterable[str],
-    about: str = "",
-    *,
-    key: str,
-    default: str,
-) -> str:
+    label: str, options: Iterable[str], about: str = "", *, key: str, default: str,
+) -> str:  # fmt: skip
     """Draw a choice that is kept as long as the session, and `about` at a question mark beside it.
     Returns what is chosen."""
     chosen = st.segmented_control(
@@ -163,8 +181,6 @@ def dress() -> None:
     dark = theme.is_dark()
     st.html(theme.stylesheet(dark=dark))
     mount(
-        "look/frame.js",
-        key="theme",
-        data="dark" if dark else "light",
+        "look/frame.js", key="theme", data="dark" if dark else "light",
         on_switched_change=lambda: None,
-    )
+    )  # fmt: skip

@@ -60,8 +60,7 @@ def message(text: str) -> str:
 
 
 def written(text: str) -> str:
-    """Text written by a model: with its formatting, but without pictures, named links, diagrams and
-    formulas."""
+    """A model's text with its formatting, without pictures, named links, diagrams, formulas."""
     text = _FETCHED.sub(lambda match: f"{match[0]}\\", text)
     text = _DRAWN.sub(lambda match: f"{match[0]}{_JOINER}", text)
     return _CITED.sub(r"**\1**", _DOLLAR.sub(r"\\$", text))

@@ -39,8 +39,7 @@ ICON = (
     'stroke-width="1.8" stroke-linecap="round"/>'
     '<circle cx="4.9" cy="15.5" r="1.8" fill="#fff"/></svg>'
 )
-"""The product's logo: a curve with its cliff. Also the page's icon, embedded so that it needs no
-network."""
+"""The product's logo: a curve with its cliff. Embedded, so that it needs no network."""
 
 TEXT = ("#1b2527", "#e3e9e7")
 MUTED = ("#5b696b", "#93a2a2")
@@ -146,14 +145,10 @@ class Ink:
     def of(cls, dark: bool) -> Ink:
         i = int(dark)
         return cls(
-            text=TEXT[i],
-            muted=MUTED[i],
-            line=LINE[i],
-            surface=SURFACE[i],
-            kept=OUTCOMES["kept"].colour(dark=dark),
-            curve="#5a7f86" if dark else "#6f8c90",
+            text=TEXT[i], muted=MUTED[i], line=LINE[i], surface=SURFACE[i],
+            kept=OUTCOMES["kept"].colour(dark=dark), curve="#5a7f86" if dark else "#6f8c90",
             band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
-        )
+        )  # fmt: skip
 
     def layout(self, *, align: str = "left") -> dict[str, Any]:
         """The layout of a plot; `align` aligns the lines of a hint."""
@@ -163,6 +158,22 @@ class Ink:
             "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint,
             "showlegend": False,
         }  # fmt: skip
+
+
+UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
+"""A click selects points, and the others keep their colours."""
+
+
+def trace(mode: str, places: Iterable[tuple[Any, Any]], **more: Any) -> dict[str, Any]:
+    """The points or lines of a plot at these places."""
+    xs, ys = [list(each) for each in zip(*places, strict=True)] or [[], []]
+    return {"type": "scatter", "mode": mode, "x": xs, "y": ys, **more}
+
+
+def marker(symbol: str, size: float, colour: str, width: float = 1) -> dict[str, Any]:
+    """The sign of points, with lines of `width` pixels."""
+    line = {"color": colour, "width": width}
+    return {"symbol": symbol, "size": size, "color": colour, "line": line}
 
 
 def draw_plot(

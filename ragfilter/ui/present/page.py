@@ -86,22 +86,12 @@ def _picture(view: View, falls: Sequence[DropGroup], now: int, last: int) -> Non
     html.unseen_heading("Before and after")
     summary.draw_stacks((before, after), view.mine)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
-        st.button(
-            "After" if now < last else "Before",
-            key="scene-flip",
-            shortcut="B",
-            type="primary",
-            icon=":material/compare:",
-            disabled=not last,
-            on_click=state.put,
-            args=(last if now < last else 0, "scene"),
-        )
+        html.button(
+            "After" if now < last else "Before", "scene-flip", state.put, last if now < last else 0,
+            "scene", icon="compare", type="primary", disabled=not last, shortcut="B",
+        )  # fmt: skip
         for label, shortcut, to in (("Back", "Left", now - 1), ("Next", "Right", now + 1)):
-            st.button(
-                label,
-                key=f"scene-{label.lower()}",
-                shortcut=shortcut,
-                disabled=not 0 <= to <= last,
-                on_click=state.put,
-                args=(to, "scene"),
-            )
+            html.button(
+                label, f"scene-{label.lower()}", state.put, to, "scene",
+                disabled=not 0 <= to <= last, shortcut=shortcut,
+            )  # fmt: skip

@@ -21,7 +21,7 @@ from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import jobs, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 
 PAGE = 5
@@ -46,17 +46,13 @@ def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
     says what is done to them: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
-    st.button(
-        literal(f"{action} {counted(len(rules), 'rule')}"),
-        key=f"{key}-save",
-        type="primary",
-        on_click=save,
-        args=(work, rules, action),
-        disabled=not sure,
-        help="Saves them as one step, which Undo takes back.",
-    )
+    html.button(
+        literal(f"{action} {counted(len(rules), 'rule')}"), f"{key}-save", save, work, rules,
+        action, type="primary", disabled=not sure,
+        about="Saves them as one step, which Undo takes back.",
+    )  # fmt: skip
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
-    jobs.unless(rule_effect.waits(work), draw_diffs)(diffs, f"{key}-changes")
+    draw_diffs(diffs, f"{key}-changes")
     rule_effect.wait(work)
 
 
@@ -65,12 +61,9 @@ def save(work: Desk, rules: Rules, action: str) -> None:
     bench = work.resources.bench
     try:
         saved = edits.save_all(
-            bench.collection(work.collection),
-            bench.journal,
-            rules=rules,
-            expected={i: work.chunks[i].rule for i in rules},
-            who=author(),
-        )
+            bench.collection(work.collection), bench.journal, rules=rules,
+            expected={i: work.chunks[i].rule for i in rules}, who=author(),
+        )  # fmt: skip
     except RagfilterError as error:
         # The store's own errors say what was saved.
         put_outcome(
@@ -84,12 +77,6 @@ def save(work: Desk, rules: Rules, action: str) -> None:
 def put_outcome(words: str, *, good: bool) -> None:
     """Store the outcome of an action, to be shown until the next one."""
     state.session().rules.outcome = (words, good)
-
-
-def draw_outcome() -> None:
-    """Draw the outcome, if there is one."""
-    if (outcome := state.session().rules.outcome) is not None:
-        html.verdict(outcome[0], good=outcome[1])
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
@@ -161,23 +148,19 @@ def _change(kind: str) -> RuleChange:
         return bulk.remove()
     if kind == SET:
         text = st.text_area(
-            "Rule",
-            key=RULE,
-            persist_state="session",
+            "Rule", key=RULE, persist_state="session",
             placeholder='{"contain_one_of": [["term", "other spelling"]]}',
             help="Replaces the rule of every chunk.",
-        )
+        )  # fmt: skip
         if not text or not text.strip():
             raise InputError("There is no rule.", remedy="Write one.")
         return bulk.set_rule(text)
     if kind == GROUP:
         return bulk.add_group(_terms("Terms of the new group"))
     term = st.text_input(
-        "Existing term",
-        key=TERM,
-        persist_state="session",
+        "Existing term", key=TERM, persist_state="session",
         help="Changes every group that contains this term.",
-    )
+    )  # fmt: skip
     if kind == SPELLINGS:
         return bulk.add_spellings(term or "", _terms("Spellings to add"))
     new = st.text_input(
@@ -188,14 +171,10 @@ def _change(kind: str) -> RuleChange:
 
 def _terms(label: str) -> list[str]:
     return st.multiselect(
-        label,
-        st.session_state.get(TERMS, []),
-        key=TERMS,
-        persist_state="session",
-        accept_new_options=True,
-        placeholder="Type a term and press Enter",
+        label, st.session_state.get(TERMS, []), key=TERMS, persist_state="session",
+        accept_new_options=True, placeholder="Type a term and press Enter",
         help="The question must contain one of them.",
-    )
+    )  # fmt: skip
 
 
 FILE, DOUBTS = "files-file", "files-doubts"
@@ -221,24 +200,18 @@ def _export(work: Desk) -> None:
         "check` and `rules test` check them."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
-        for name, kind, make in (
-            ("JSONL", "application/x-ndjson", lambda: "".join(rule_files.lines(chunks))),
-            ("CSV", "text/csv", lambda: rule_files.csv_text(chunks)),
+        for name, make in (
+            ("JSONL", lambda: "".join(rule_files.lines(chunks))),
+            ("CSV", lambda: rule_files.csv_text(chunks)),
         ):
-            st.download_button(
-                name,
-                data=partial(_exported, make, work, last_edit),
-                file_name=f"{work.collection}-rules.{name.lower()}",
-                mime=kind,
-                key=f"files-{name.lower()}",
-                icon=":material/download:",
-                disabled=not chunks,
-                # A run that the click started could remove the file before the browser has it.
-                on_click="ignore",
-                help="The table marks rules edited after this export as changed."
+            html.download(
+                name, f"files-{name.lower()}", partial(_exported, make, work, last_edit),
+                f"{work.collection}-rules.{name.lower()}",
+                "The table marks rules edited after this export as changed."
                 if work.user.unrestricted
                 else "Contains only what you may see. Changed rules stay marked in the table.",
-            )
+                disabled=not chunks,
+            )  # fmt: skip
 
 
 def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:

@@ -45,15 +45,11 @@ def draw(work: Desk) -> None:
         return
     counts = Counter(kind for kind, _ in findings)
     kinds = st.multiselect(
-        "Kinds",
-        list(counts),
-        key=KINDS,
-        persist_state="session",
-        format_func=lambda kind: f"{kind} · {counts[kind]}",
-        placeholder="all",
+        "Kinds", list(counts), key=KINDS, persist_state="session",
+        format_func=lambda kind: f"{kind} · {counts[kind]}", placeholder="all",
         help="Problems of rules, drafts, and families: chunks whose titles or texts differ in what "
         "# stands for.",
-    )
+    )  # fmt: skip
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
     with left:
@@ -69,12 +65,11 @@ def _families(work: Desk) -> Suggested | None:
     """The families of chunks, looked for in the background once they are asked for."""
     rules = state.session().rules
     if rules.families != work.collection:
-        st.button(
-            "Find families",
-            key="findings-families",
-            on_click=lambda: setattr(rules, "families", work.collection),
-            help="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
-        )
+        html.button(
+            "Find families", "findings-families",
+            lambda: setattr(rules, "families", work.collection),
+            about="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
+        )  # fmt: skip
         return None
     rule_effect.wait(work)
     known, resources = rule_effect.gathered(work), work.resources
@@ -123,25 +118,20 @@ def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:
 
 
 def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
+    ids = [finding.chunk_ids[0] for _, finding in listed]
+    rows = [
+        (kind, title, _said(finding),
+         "by hand" if finding.fix is None else "certain" if finding.sure else "check first",
+         finding.severity, chunk_id)
+        for chunk_id, title, (kind, finding) in zip(ids, work.titles(ids), listed, strict=True)
+    ]  # fmt: skip
+    names = ["kind", "chunk", "finding", "fix", "severity", "id"]
     return grid.picked(
-        pd.DataFrame(
-            {
-                "kind": [kind for kind, _ in listed],
-                "chunk": work.titles(finding.chunk_ids[0] for _, finding in listed),
-                "finding": [_said(finding) for _, finding in listed],
-                "fix": [
-                    "by hand" if each.fix is None else "certain" if each.sure else "check first"
-                    for _, each in listed
-                ],
-                "severity": [finding.severity for _, finding in listed],
-                "id": [finding.chunk_ids[0] for _, finding in listed],
-            }
-        ),
+        pd.DataFrame(rows, columns=names),
         [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
-        name="findings",
-        height=320,
+        name="findings", height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
-    )
+    )  # fmt: skip
 
 
 def _said(finding: Finding) -> str:
@@ -152,10 +142,9 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
     """Draw what applying these findings would change, and the button that does it."""
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     include = doubtful > 0 and st.checkbox(
-        f"Include the doubtful ones ({doubtful:,})",
-        key=DOUBTFUL,
+        f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL,
         help="Those to check first. They may replace rules that are meant as they are.",
-    )
+    )  # fmt: skip
     plan = _plan(work, findings, include)
     if plan.after or include or not doubtful:
         bulk_change.preview(work, "Apply", plan, "findings")
@@ -191,20 +180,14 @@ def _one(work: Desk, finding: Finding | None) -> None:
     if finding.fix is not None:
         sure = rule_effect.confirm(work, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
-        st.button(
-            "Apply this one",
-            key="finding-apply",
-            on_click=bulk_change.save,
-            args=(work, rules, "Apply"),
+        html.button(
+            "Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply",
             disabled=not sure,
-        )
-        st.button(
-            "Edit first",
-            key="finding-edit",
-            on_click=_edit,
-            args=(work, finding),
-            help="Opens the editor with the fix, if there is one. Nothing is saved.",
-        )
+        )  # fmt: skip
+        html.button(
+            "Edit first", "finding-edit", _edit, work, finding,
+            about="Opens the editor with the fix, if there is one. Nothing is saved.",
+        )  # fmt: skip
     if finding.fix is not None:
         bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 

@@ -23,13 +23,7 @@ from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.rules import (
-    bulk_change,
-    findings_table,
-    matrix_table,
-    tester,
-    undo_history,
-)
+from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import Visit
 
@@ -63,7 +57,8 @@ def draw(visit: Visit) -> None:
             fresh, rules.part = rules.part != part, part
             if fresh:
                 rules.outcome = None
-            bulk_change.draw_outcome()
+            if rules.outcome is not None:
+                html.verdict(rules.outcome[0], good=rules.outcome[1])
         problems.incomplete(visit.incomplete)
         with (st.empty() if fresh else st).container(key="rules-work"):
             PARTS[part](work)
@@ -107,7 +102,7 @@ def _chunks(work: Desk) -> None:
     with left:
         desk.draw_filter(work, rows)
         ids = desk.ordered(work, rows)
-        _table(rows, ids, matrix_table.measured(work))
+        _table(rows, ids, rule_tables.measured(work))
     with right:
         _open_chunk(work, rows, ids)
 
@@ -123,15 +118,11 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
     with st.container(key="table"):
         grid.draw(
-            _frame(shown, matrix),
-            [row.id for row in shown],
-            name="rules",
-            height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
-            row_height=ROW,
+            _frame(shown, matrix), [row.id for row in shown], name="rules",
+            height=min(HEIGHT, ROW * (len(shown) + 1) + 6), row_height=ROW,
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
-            chosen=state.session().rules.chunk,
-            pick=desk.open_,
-        )
+            chosen=state.session().rules.chunk, pick=desk.open_,
+        )  # fmt: skip
 
 
 def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
@@ -143,7 +134,7 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
     measured = [of_rule.get(row.chunk.rule or "") for row in rows]
     if matrix:
         kept = {row.chunk_id: row.kept for row in matrix.crowding}
-        columns |= matrix_table.figures(measured, matrix_table.HARM)
+        columns |= rule_tables.figures(measured, rule_tables.HARM)
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # A page of chunks without one has the room for what tells them apart.
@@ -154,7 +145,7 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
         "id": [row.id for row in rows],
     }
     # Less important columns are further right; those above stay where they are.
-    return pd.DataFrame(columns | (matrix_table.figures(measured) if matrix else {}))
+    return pd.DataFrame(columns | (rule_tables.figures(measured) if matrix else {}))
 
 
 def _columns(state_width: int) -> dict[str, Any]:
@@ -162,9 +153,7 @@ def _columns(state_width: int) -> dict[str, Any]:
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(
-            width=state_width,
-            options=list(chips),
-            color=list(chips.values()),
+            width=state_width, options=list(chips), color=list(chips.values()),
             help=f"{desk.STATES_HELP} Only the editor and Findings check rules against the text.",
         ),
         "title": text(width=TITLE_PX),
@@ -175,8 +164,8 @@ def _columns(state_width: int) -> dict[str, Any]:
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that keep the chunk, which has no rule, wrongly."
         ),
-        **matrix_table.columns(),
-    }
+        **rule_tables.columns(),
+    }  # fmt: skip
 
 
 def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
@@ -218,8 +207,8 @@ PARTS = {
     "Chunks": _chunks,
     "Findings": findings_table.draw,
     "Bulk": bulk_change.draw,
-    "Matrix": matrix_table.draw,
-    "Tester": tester.draw,
+    "Matrix": rule_tables.draw_matrix,
+    "Tester": rule_tables.draw_tester,
     "Files": bulk_change.draw_files,
     "History": undo_history.draw,
 }

@@ -1,5 +1,4 @@
-"""Every change of the collection's rules, single and bulk, with its diff. Each can be undone and
-redone."""
+"""Every change of rules, single and bulk, with its diff. Each can be undone and redone."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.session import jobs, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.views import author
 
@@ -37,18 +36,13 @@ def draw_turns(work: Desk) -> None:
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
         possible = turn in steps
-        st.button(
-            turn.capitalize(),
-            key=f"rules-{turn}",
-            icon=f":material/{turn}:",
-            on_click=_go,
-            args=(work, steps.get(turn, 0), turn),
-            disabled=not possible,
-            shortcut=keys,
-            help=f"{turn.capitalize()} the last change of rules ({keys})."
+        html.button(
+            turn.capitalize(), f"rules-{turn}", _go, work, steps.get(turn, 0), turn, icon=turn,
+            disabled=not possible, shortcut=keys,
+            about=f"{turn.capitalize()} the last change of rules ({keys})."
             if possible
             else f"No change of rules to {turn}.",
-        )
+        )  # fmt: skip
 
 
 def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
@@ -85,38 +79,22 @@ def draw(work: Desk) -> None:
 
 
 def _among(work: Desk) -> Container[str] | None:
-    """The chunks whose edits are listed. Edits of deleted chunks are listed only if the viewer sees
-    everything."""
+    """The chunks whose edits are listed; deleted ones only if the viewer sees everything."""
     return None if work.user.unrestricted else work.chunks
 
 
 def _table(work: Desk, listed: Sequence[Step]) -> None:
-    column = st.column_config
     titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
-    row = grid.picked(
-        pd.DataFrame(
-            {
-                "edit": [step.edit.id for step in listed],
-                "when": [step.edit.at for step in listed],
-                "who": [step.edit.who for step in listed],
-                "what": [_what(step) for step in listed],
-                "chunk": [
-                    title if step.size == 1 else counted(step.size, "rule")
-                    for step, title in zip(listed, titles, strict=True)
-                ],
-            }
-        ),
-        (str(step.edit.id) for step in listed),
-        name="history",
-        height=560,
-        columns={
-            "edit": column.NumberColumn(width=50),
-            "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),
-            "who": column.TextColumn(width=80),
-            "what": column.TextColumn(width=120),
-            "chunk": column.TextColumn(width=260),
-        },
-    )
+    rows = [
+        (step.edit.id, step.edit.at, step.edit.who, _what(step),
+         title if step.size == 1 else counted(step.size, "rule"))
+        for step, title in zip(listed, titles, strict=True)
+    ]  # fmt: skip
+    widths = {"edit": 50, "when": 120, "who": 80, "what": 120, "chunk": 260}
+    columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
+    columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
+    table, ids = pd.DataFrame(rows, columns=[*widths]), (str(step.edit.id) for step in listed)
+    row = grid.picked(table, ids, name="history", height=560, columns=columns)
     if row is not None:
         state.session().rules.step = listed[row].edit.id
 
@@ -147,7 +125,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
     if states & {"done", "undone"}:
         _turn(work, first.id, "undo" if "done" in states else "redo")
     diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
-    jobs.unless(rule_effect.waits(work), bulk_change.draw_diffs)(diffs, "history-changes")
+    bulk_change.draw_diffs(diffs, "history-changes")
     rule_effect.wait(work)
 
 
@@ -164,15 +142,10 @@ def _turn(work: Desk, edit_id: int, turn: Turn) -> None:
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(work, rules, f"history-{turn}-sure")
-    st.button(
-        f"{turn.capitalize()} this change",
-        key=f"history-{turn}",
-        icon=f":material/{turn}:",
-        on_click=_go,
-        args=(work, edit_id, turn),
-        disabled=not sure,
-        help="As one step.",
-    )
+    html.button(
+        f"{turn.capitalize()} this change", f"history-{turn}", _go, work, edit_id, turn, icon=turn,
+        disabled=not sure, about="As one step.",
+    )  # fmt: skip
 
 
 def _go(work: Desk, edit_id: int, turn: Turn) -> None:

@@ -18,14 +18,14 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
 from ragfilter.text.numbers import Pace, time_left
-from ragfilter.ui.look import prose
+from ragfilter.ui.look import html, prose
 
 V = TypeVar("V")
 Work = Callable[["Job[V]"], V]
@@ -221,12 +221,9 @@ class Stoppable:
         return self.inner.name
 
     def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
+        self, messages: Sequence[Message], *, timeout_s: float,
         schema: Mapping[str, object] | None = None,
-    ) -> Iterator[Delta]:
+    ) -> Iterator[Delta]:  # fmt: skip
         """Yield the answer in pieces. Raises ChatError as `inner` does, and if it was stopped."""
         for delta in self.inner.stream(messages, timeout_s=timeout_s, schema=schema):
             if self.stop.is_set():
@@ -238,7 +235,6 @@ class Stoppable:
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 PROGRESS_TICK_S = 0.3
 
 
@@ -251,9 +247,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     place = st.empty()
     with place.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         if stop:
-            st.button(
-                "Stop", key=f"{key}-stop", icon=":material/stop:", on_click=job.stop.set, help=stop
-            )
+            html.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
         bar = st.progress(0.0, text=f"{what} …")
     pace = Pace()
     while not job.wait(PROGRESS_TICK_S):
@@ -286,17 +280,3 @@ def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | No
         log.exception("%s failed", what)
         st.error(job.failure)
     return None
-
-
-def unless(waits: bool, draw: Callable[P, None]) -> Callable[P, None]:
-    """`draw` as a fragment, but not in a run that `waits` for something afterwards: using a
-    fragment does not end the waiting, so nothing would happen until then."""
-    if not waits:
-        return st.fragment(draw)
-
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
-        # As deep in the page as the fragment, so that the browser keeps what it has drawn.
-        with st.container():
-            draw(*args, **kwargs)
-
-    return drawn

@@ -40,8 +40,7 @@ OPEN = "open"
 PARTS = {
     "tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling",
 }  # fmt: skip
-"""What is open of Inspect, ``open=tuning,evidence``, and of Evaluate, with the session's
-fields."""
+"""What is open of Inspect and Evaluate, ``open=tuning,evidence``, with the session's fields."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
@@ -77,23 +76,15 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
     look = {name: params[name].strip() for name in LOOKS if params.get(name, "").strip()}
     return Session(
-        name,
-        state.settings_of(name, changes).changed_from(of_profile(name)),
-        query=query,
-        pending=bool(query),
-        collection=params.get(COLLECTION, "").strip(),
+        name, state.settings_of(name, changes).changed_from(of_profile(name)), query=query,
+        pending=bool(query), collection=params.get(COLLECTION, "").strip(),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
-        operator=look.get(VIEW) == OPERATOR,
-        present=PRESENT in params,
-        opened={PART: "", **look},
+        operator=look.get(VIEW) == OPERATOR, present=PRESENT in params, opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
-        notices=[*notices, *errors],
-        tuning="tuning" in opened,
-        evidence="evidence" in opened,
-        use_trace="recorded" in opened,
-        labelling="labelling" in opened,
-    )
+        notices=[*notices, *errors], tuning="tuning" in opened, evidence="evidence" in opened,
+        use_trace="recorded" in opened, labelling="labelling" in opened,
+    )  # fmt: skip
 
 
 def _is_compared(name: str) -> bool:

@@ -151,13 +151,9 @@ def follow_edit(collection: str, before: str, resources: Resources) -> None:
 
 
 def _fulfil(
-    pressed: ModelRequest,
-    pool: Pool,
-    asked: state.AskedQuestion,
-    settings: Settings,
-    resources: Resources,
-    place: DeltaGenerator,
-) -> Pool:
+    pressed: ModelRequest, pool: Pool, asked: state.AskedQuestion, settings: Settings,
+    resources: Resources, place: DeltaGenerator,
+) -> Pool:  # fmt: skip
     """The pool, completed with what a button requested."""
     if pressed.again:
         pool = without_failures(pool, pressed.kind)
@@ -187,7 +183,7 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
-            st.button("Stop", key="stop-search", icon=":material/stop:", on_click=_stop)
+            html.button("Stop", "stop-search", _stop, icon="stop")
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:
@@ -210,14 +206,9 @@ def reach_of(settings: Settings, user: User) -> PoolReach:
 
 
 def ask_now(
-    query: str,
-    collection: str,
-    settings: Settings,
-    user: User,
-    resources: Resources,
-    *,
+    query: str, collection: str, settings: Settings, user: User, resources: Resources, *,
     use_trace: bool = False,
-) -> AskedQuestion:
+) -> AskedQuestion:  # fmt: skip
     """A question asked now, of the current version of the collection; with `use_trace`, of what
     a trace recorded and the user may see, if there is any. Raises StoreError."""
     stored = resources.bench.collection(collection)
@@ -256,15 +247,9 @@ def keep_pool(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
 
 
 def complete_pool(
-    asked: AskedQuestion,
-    pool: Pool,
-    settings: Settings,
-    user: User,
-    resources: Resources,
-    *,
-    score: bool = True,
-    replay: Replay = replay,
-) -> Pool:
+    asked: AskedQuestion, pool: Pool, settings: Settings, user: User, resources: Resources, *,
+    score: bool = True, replay: Replay = replay,
+) -> Pool:  # fmt: skip
     """The pool with the rerank scores that the settings need (unless `score` is False) and the
     LLM's cached replies to the same prompt; the LLM is never called here. A failed reranking is
     tried again, because the user asked again. `replay` may cache its steps for the page, which

@@ -33,7 +33,7 @@ from ragfilter.ui.session.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
-    from ragfilter.answer.stream import Answer, Prices
+    from ragfilter.answer.stream import Answer
 
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
@@ -68,11 +68,6 @@ class Resources:
     def shelf(self, spec: ShelfSpec[V]) -> Shelf[V]:
         """The cache that a module has declared."""
         return self.shelves.setdefault(spec, Shelf(spec.size))
-
-    @property
-    def prices(self) -> Prices | None:
-        """Token prices, None if none are set."""
-        return self.bench.prices
 
     def embedder(
         self, *, only_known: bool = False, progress: Progress | None = None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import SettingsError
@@ -57,7 +58,7 @@ def draw(visit: Visit) -> None:
         html.aside(f"{elsewhere} Recalibrate to derive them anew.")
     if labels is None:
         _carried_over(visit)
-        if st.button("Label questions", key="tune-label", icon=":material/edit_note:"):
+        if html.button("Label questions", "tune-label", icon="edit_note"):
             state.session().labelling = True
             st.switch_page("pages/evaluate.py")
         return
@@ -138,24 +139,21 @@ def ask(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
         help="Also tries settings that rerank, which takes most of the time.",
     )  # fmt: skip
     wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
-    pressed = st.button(
-        "Suggest settings",
-        key="suggest",
+    pressed = html.button(
+        "Suggest settings", "suggest", icon="auto_awesome",
         type="secondary" if elsewhere else "primary",
-        icon=":material/auto_awesome:",
         disabled=labels is None or visit.settings.judge.enabled,
-        help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
+        about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply it.",
-    )
+    )  # fmt: skip
     now, recorded = state.session(), any(visit.settings.get(path) for path in RECORDS)
     again, now.recalibrate = now.recalibrate, False
     asked = visit.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
     if recorded:
-        again |= st.button(
-            "Recalibrate", key="recalibrate", icon=":material/sync:",
-            type="primary" if elsewhere else "secondary",
+        again |= html.button(
+            "Recalibrate", "recalibrate", icon="sync", type="primary" if elsewhere else "secondary",
             disabled=(labels is None and not asked) or visit.settings.judge.enabled,
-            help="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
+            about="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
             "with your settings as they are, even if they no longer apply. Without labels, carries "
             "thresholds over by the questions asked on Inspect.",
         )  # fmt: skip
@@ -205,10 +203,10 @@ def _changes(before: Settings, after: Settings) -> None:
 
 def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool = True) -> None:
     changed = after.changed_from(before)
-    st.button(
-        "Apply", key="apply-tuning", type="primary", icon=":material/check:",
-        on_click=state.tune, args=(changed, query_set), disabled=not changed or not allowed,
-        help="Applies these settings. Undo brings the others back.",
+    html.button(
+        "Apply", "apply-tuning", state.tune, changed, query_set, icon="check", type="primary",
+        disabled=not changed or not allowed,
+        about="Applies these settings. Undo brings the others back.",
     )  # fmt: skip
 
 
@@ -290,15 +288,9 @@ def _losses(lost: list[HitChange], labels: Labels) -> None:
         return
     label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
     with st.expander(label, key="tuned-losses"):
-        st.dataframe(
-            {
-                "question": [labels.queries[each.id] for each in lost],
-                "relevant lost": [each.lost for each in lost],
-                "kept before": [each.before for each in lost],
-                "kept after": [each.after for each in lost],
-            },
-            hide_index=True,
-        )
+        rows = [(labels.queries[each.id], each.lost, each.before, each.after) for each in lost]
+        names = ["question", "relevant lost", "kept before", "kept after"]
+        st.dataframe(pd.DataFrame(rows, columns=names), hide_index=True)
 
 
 def _more(tuning: Tuning) -> None:

@@ -30,14 +30,14 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
 from ragfilter.ui.kit.runs.measuring import open_inspect
-from ragfilter.ui.kit.sidebar import value_text
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
-from ragfilter.ui.look.theme import CLEAR, LEGEND, Ink
+from ragfilter.ui.look.theme import CLEAR, LEGEND, UNDIMMED, Ink
 from ragfilter.ui.session import jobs, state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.widget import value_text
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
@@ -140,18 +140,14 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
     two = surface.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
     places = surface.places
-    chosen = {"marker": {"opacity": 1}}
     square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
     data = [
-        {
-            "type": "scatter", "mode": "markers" if two else "lines+markers", "showlegend": False,
-            "x": [pairs[place][0] for place in places], "y": [ys[place] for place in places],
-            "customdata": places,
-            "line": {"color": ink.kept, "width": 1.5},
-            "marker": square if two else {"size": 7, "color": ink.kept},
-            "text": [_hover_text(surface, place, measure) for place in places],
-            "hoverinfo": "text", "selected": chosen, "unselected": chosen,
-        },
+        theme.trace(
+            "markers" if two else "lines+markers", ((pairs[at][0], ys[at]) for at in places),
+            showlegend=False, customdata=places, line={"color": ink.kept, "width": 1.5},
+            marker=square if two else {"size": 7, "color": ink.kept}, hoverinfo="text",
+            text=[_hover_text(surface, place, measure) for place in places], **UNDIMMED,
+        ),
         *([_between(surface, measure)] if two else []),
         *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
@@ -186,16 +182,17 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     recall, tokens = surface.figures["recall"].ravel(), surface.figures["tokens"].ravel()
     line = surface.front()
     data = [
-        {"type": "scatter", "mode": "markers", "name": "every setting",
-         "x": tokens[surface.places].tolist(), "y": recall[surface.places].tolist(),
-         "hoverinfo": "skip",
-         "marker": {"size": 4, "color": ink.muted, "opacity": 0.35}},
-        {"type": "scatter", "mode": "lines+markers", "name": "best recall for the tokens",
-         "x": [float(tokens[i]) for i in line], "y": [float(recall[i]) for i in line],
-         "customdata": line, "line": {"color": ink.kept, "width": 1.5},
-         "marker": {"size": 8, "color": ink.kept},
-         "text": [_hover_text(surface, i, "recall") for i in line], "hoverinfo": "text",
-         "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
+        theme.trace(
+            "markers", ((float(tokens[i]), float(recall[i])) for i in surface.places),
+            name="every setting", hoverinfo="skip",
+            marker={"size": 4, "color": ink.muted, "opacity": 0.35},
+        ),
+        theme.trace(
+            "lines+markers", ((float(tokens[i]), float(recall[i])) for i in line),
+            name="best recall for the tokens", customdata=line,
+            line={"color": ink.kept, "width": 1.5}, marker={"size": 8, "color": ink.kept},
+            text=[_hover_text(surface, i, "recall") for i in line], hoverinfo="text", **UNDIMMED,
+        ),
         *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
     ]  # fmt: skip
     figure_layout = layout(ink, "context tokens", "recall") | {
@@ -206,23 +203,14 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
 
 
 def _marks(
-    xs: Sequence[float],
-    ys: Sequence[float],
-    here: int,
-    best: int,
-    colour: str,
-) -> list[dict[str, Any]]:
-    marks = (
-        ("current", here, "circle-open", colour),
-        ("highest", best, "x-thin", HIGHEST),
-    )
+    xs: Sequence[float], ys: Sequence[float], here: int, best: int, colour: str,
+) -> list[dict[str, Any]]:  # fmt: skip
+    marks = (("current", here, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
     return [
-        {
-            "type": "scatter", "mode": "markers", "name": name, "x": [xs[place]],
-            "y": [ys[place]], "hoverinfo": "skip", "showlegend": True,
-            "marker": {"symbol": symbol, "size": 16, "color": ink,
-                       "line": {"width": 2.4, "color": ink}},
-        }
+        theme.trace(
+            "markers", [(xs[place], ys[place])], name=name, hoverinfo="skip", showlegend=True,
+            marker=theme.marker(symbol, 16, ink, 2.4),
+        )
         for name, place, symbol, ink in marks
     ]  # fmt: skip
 
@@ -242,7 +230,7 @@ def explore(visit: Visit, labels: Labels) -> None:
     """Draw the map of one or two settings."""
     with html.row("map-bar", "bottom"):
         x, y, measure = _axes(visit.settings)
-        pressed = st.button("Map", key="map", icon=":material/grid_on:")
+        pressed = html.button("Map", "map", icon="grid_on")
     mapped = replayed(visit, labels, (x, y), pressed=pressed)
     if mapped is not None:
         warn(visit.settings, labels)
@@ -306,8 +294,7 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
 
 
 def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> None:
-    """Draw the figures of the current settings and of the map's best place, with a button to go
-    there."""
+    """Draw the figures of the current settings and the map's best, with a button for it."""
     surface = replayed.surface
     marked = (("Current", here), ("Highest on these questions", best))
     places = [(word, place) for word, place in marked if place in surface.places]
@@ -328,13 +315,8 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with html.row("map-actions"):
-        st.button(
-            "Use the highest",
-            key="map-best",
-            icon=":material/check:",
-            on_click=_set,
-            args=(replayed, best),
-            disabled=here == best,
+        html.button(
+            "Use the highest", "map-best", _set, replayed, best, icon="check", disabled=here == best
         )
         html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
@@ -395,22 +377,16 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
         f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} "
         "worse."
     )
-    table = {
-        "question": [queries[each.id] for each in changed],
-        "ΔF1": [each.gain for each in changed],
-        "relevant lost": [each.lost for each in changed],
-        "relevant won": [each.won for each in changed],
-        "kept before": [each.before for each in changed],
-        "kept now": [each.after for each in changed],
+    rows = [
+        (queries[each.id], each.gain, each.lost, each.won, each.before, each.after)
+        for each in changed
+    ]
+    names = ["question", "ΔF1", "relevant lost", "relevant won", "kept before", "kept now"]
+    columns = {
+        "question": st.column_config.TextColumn(width=420),
+        "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
     }
-    row = grid.picked(
-        pd.DataFrame(table),
-        (each.id for each in changed),
-        name="changed",
-        columns={
-            "question": st.column_config.TextColumn(width=420),
-            "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
-        },
-    )
+    ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
+    row = grid.picked(table, ids, name="changed", columns=columns)
     if row is not None:
         open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)

@@ -133,7 +133,7 @@ def listing(work: Desk) -> Listing:
     """The rows of the collection, cached per version, with unsaved drafts marked."""
     journal, shelf = work.resources.bench.journal, work.resources.shelf(LISTINGS)
     key = (*work.key, journal.export_mark(work.collection))
-    drafts, checks = frozenset(state.drafts()), work.resources.checks
+    drafts, checks = state.drafted(), work.resources.checks
 
     def plain() -> Listing:
         exported = journal.edited_since_export(work.collection)
@@ -147,11 +147,9 @@ def rule_filter() -> RuleFilter:
     """The current filter."""
     value = st.session_state.get
     return RuleFilter(
-        text=value(TEXT) or "",
-        types=tuple(value(TYPES) or ()),
-        sources=tuple(value(SOURCES) or ()),
-        states=tuple(value(STATES) or ()),
-    )
+        text=value(TEXT) or "", types=tuple(value(TYPES) or ()),
+        sources=tuple(value(SOURCES) or ()), states=tuple(value(STATES) or ()),
+    )  # fmt: skip
 
 
 def draw_filter(work: Desk, rows: Listing | None = None) -> None:
@@ -159,13 +157,9 @@ def draw_filter(work: Desk, rows: Listing | None = None) -> None:
     every = listing(work) if rows is None else rows
     with html.row("rules-filter", "bottom"):
         st.text_input(
-            "Filter",
-            key=TEXT,
-            persist_state="session",
-            icon=":material/search:",
-            placeholder="Title, id, source, type or rule",
-            width="stretch",
-        )
+            "Filter", key=TEXT, persist_state="session", icon=":material/search:",
+            placeholder="Title, id, source, type or rule", width="stretch",
+        )  # fmt: skip
         _choice("State", STATES, WORDS)
         more = bool(st.session_state.get(TYPES) or st.session_state.get(SOURCES))
         with st.popover("More ●" if more else "More", help="Filter by type and source."):
@@ -180,14 +174,9 @@ def _choice(label: str, key: str, options: tuple[str, ...]) -> None:
     # Every run sends all options to the browser.
     many = len(options) > MAX_OPTIONS
     st.multiselect(
-        label,
-        () if many else options,
-        key=key,
-        persist_state="session",
-        placeholder="all",
-        disabled=many,
-        width=150,
-    )
+        label, () if many else options, key=key, persist_state="session", placeholder="all",
+        disabled=many, width=150,
+    )  # fmt: skip
 
 
 def selected(work: Desk) -> tuple[ListingRow, ...]:
@@ -235,17 +224,17 @@ def states(view: View) -> dict[str, tuple[str, ...]]:
     # Without texts, as on the Rules page: which texts were fetched depends on the settings.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
-    return {row.id: row.words for row in listing.with_drafts(frozenset(state.drafts())).rows}
+    return {row.id: row.words for row in listing.with_drafts(state.drafted()).rows}
 
 
 def edited(view: View) -> dict[str, list[str]]:
     """How the rule of each chunk in a result was edited; only chunks with an edited rule."""
     before = _exported(view)
     rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
-    changed = {i for i in before if before[i] != rules[i]}
+    changed, drafted = {i for i in before if before[i] != rules[i]}, state.drafted()
     return {
-        i: [signed(w) for w, ids in (("draft", state.drafts()), ("changed", changed)) if i in ids]
-        for i in changed | state.drafts().keys()
+        i: [signed(word) for word, ids in (("draft", drafted), ("changed", changed)) if i in ids]
+        for i in changed | drafted
     }
 
 

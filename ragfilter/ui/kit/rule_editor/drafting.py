@@ -33,6 +33,7 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.session.state import RuleDraft
 
 Run = Job[list[Draft]]
 DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
@@ -50,31 +51,30 @@ def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
     """Put the draft that was asked for in the editor of this chunk into it. Returns True while it
     is being made."""
     rules = state.session().rules
-    if rules.awaited != (collection, chunk.id):
+    if rules.awaited is None or rules.awaited[:2] != (collection, chunk.id):
         return False
     job = last_run(collection, resources)
     if job is not None and not job.done:
         return True
-    rules.awaited = None
+    base, rules.awaited = rules.awaited[2], None
     draft = next((d for d in _stored(collection, resources) if d.chunk_id == chunk.id), None)
     if draft is None or draft.rule is None:
         saving.fail(chunk.id, f"No draft: {UNSENT if draft is None else draft.error}")
         return False
-    state.drafts().pop(chunk.id, None)
-    if draft.rule == read_rule(chunk.rule):
+    same = draft.rule == read_rule(chunk.rule)
+    saving.keep(chunk.id, None if same else RuleDraft(draft.rule.pretty, base))
+    if same:
         st.toast("The draft is identical to the stored rule.")
-    else:
-        state.drafts()[chunk.id] = draft.rule.pretty
     return False
 
 
 def in_editor(chunk: Chunk, collection: str, resources: Resources) -> Draft | None:
     """The draft that is the unsaved text of the chunk, if it is one."""
-    text = state.drafts().get(chunk.id)
-    every = _stored(collection, resources) if text is not None else ()
-    return next(
-        (d for d in every if d.chunk_id == chunk.id and d.rule and d.rule.pretty == text), None
-    )
+    if (typed := state.draft(chunk.id)) is not None:
+        for draft in _stored(collection, resources):
+            if draft.chunk_id == chunk.id and draft.rule and draft.rule.pretty == typed.text:
+                return draft
+    return None
 
 
 def draw_button(
@@ -82,7 +82,7 @@ def draw_button(
 ) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
     chat, hidden = resources.bench.chat, not user.sees(chunk)
-    typed = chunk.id in state.drafts() and in_editor(chunk, collection, resources) is None
+    typed = bool(state.draft(chunk.id)) and in_editor(chunk, collection, resources) is None
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
     elif typed:
@@ -94,14 +94,11 @@ def draw_button(
             f"Asks {literal(model_label(chat.name))}, once or twice, for at most "
             f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
         )
-    st.button(
-        "Draft a rule",
-        key="rule-draft",
-        on_click=_start_one,
-        args=(chunk.id, collection, chunk.rule),
+    html.button(
+        "Draft a rule", "rule-draft", _start_one, chunk.id, collection, chunk.rule,
         disabled=chat is None or hidden or typed or busy or is_running(collection, resources),
-        help=about,
-    )
+        about=about,
+    )  # fmt: skip
 
 
 def draw_note(
@@ -122,7 +119,7 @@ def draw_note(
 def _note(draft: Draft, resources: Resources) -> str:
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
     second = " The first answer had a fault; this is the second." if draft.repaired else ""
-    used = " · ".join((_tokens(draft.usage, resources.prices), numbers.ms(draft.ms)))
+    used = " · ".join((_tokens(draft.usage, resources.bench.prices), numbers.ms(draft.ms)))
     return (
         f'<p class="rf-verdict"><b>Drafted</b> by {html.text(model_label(draft.model))} with the '
         f"template <b>{html.text(draft.category)}</b>.{second} "
@@ -134,11 +131,9 @@ def _note(draft: Draft, resources: Resources) -> str:
 def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     """Ask for a draft of one rule. `rule` is the stored one that the author sees: saving the draft
     must not overwrite one that is stored in the meantime."""
-    if chunk_id not in state.drafts():
-        state.bases()[chunk_id] = rule
     open_resources().bench.drafts.forget(collection, [chunk_id])
     _start(collection, [chunk_id])
-    state.session().rules.awaited = (collection, chunk_id)
+    state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
 def draw(work: Desk) -> None:
@@ -212,13 +207,11 @@ def _begin(work: Desk) -> None:
         html.empty("Nothing to draft.", "The filter shows no chunk that lacks a draft.")
         return
     st.markdown(message(_cost(work, chosen)))
-    st.button(
-        f"Draft {counted(len(chosen), 'rule')}",
-        key="drafts-begin",
-        on_click=state.tell_errors()(_start),
-        args=(work.collection, [chunk.id for chunk in chosen]),
-        help="For the filtered chunks that have no draft yet. Nothing is saved.",
-    )
+    html.button(
+        f"Draft {counted(len(chosen), 'rule')}", "drafts-begin", state.tell_errors()(_start),
+        work.collection, [chunk.id for chunk in chosen],
+        about="For the filtered chunks that have no draft yet. Nothing is saved.",
+    )  # fmt: skip
 
 
 def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
@@ -234,7 +227,7 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         return str(error)
     name = model_label(chat.name) if chat is not None else ""
     return (
-        f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.prices)}, read and "
+        f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.bench.prices)}, read and "
         f"written by {name}; up to three times as much if first answers have faults. A faulty "
         "answer is returned once, with the fault named."
     )
@@ -247,14 +240,10 @@ def _progress(job: Run, collection: str) -> None:
     left = time_left(job.seconds / done * (count - done) if done else None)
     words = (f"{done:,} of {count:,} drafted", used, left or f"{job.seconds:.0f} s")
     st.progress(min(1.0, done / max(1, count)), text=" · ".join(filter(None, words)))
-    st.button(
-        "Stop",
-        key="drafts-stop",
-        icon=":material/stop:",
-        on_click=state.then_page(_stop),
-        args=(collection,),
-        help="Drafts so far are kept, and the next run skips them.",
-    )
+    html.button(
+        "Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop",
+        about="Drafts so far are kept, and the next run skips them.",
+    )  # fmt: skip
 
 
 def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
@@ -263,7 +252,7 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
         f"{figures.doubtful} with remarks; {figures.without} without a draft; "
-        f"{_tokens(figures.usage, work.resources.prices)}."
+        f"{_tokens(figures.usage, work.resources.bench.prices)}."
     )
     reasons: dict[str, list[str]] = {}
     for draft in drafted:
@@ -278,14 +267,12 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
         st.warning(
             "\n".join(listed), title="No draft was made for the following. Draft again to retry."
         )
-    st.button(
-        "Forget these drafts",
-        key="drafts-forget",
-        on_click=state.tell_errors()(work.resources.bench.drafts.forget),
-        args=(work.collection, [draft.chunk_id for draft in drafted]),
-        disabled=busy,
-        help="Lets you draft them again. Accepted rules stay.",
-    )
+    html.button(
+        "Forget these drafts", "drafts-forget",
+        state.tell_errors()(work.resources.bench.drafts.forget), work.collection,
+        [draft.chunk_id for draft in drafted], disabled=busy,
+        about="Lets you draft them again. Accepted rules stay.",
+    )  # fmt: skip
 
 
 def last_run(collection: str, resources: Resources) -> Run | None:
@@ -324,7 +311,7 @@ def _start(collection: str, ids: Sequence[str]) -> None:
                 break
             resources.bench.drafts.keep(collection, draft)
             done.append(draft)
-            job.tell(len(done), len(ids), _tokens(total(done, 0).usage, resources.prices))
+            job.tell(len(done), len(ids), _tokens(total(done, 0).usage, resources.bench.prices))
         return done
 
     resources.jobs.start(user, ("drafting", collection), work, again=True)

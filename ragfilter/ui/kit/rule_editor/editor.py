@@ -65,7 +65,8 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of what is typed `beside` it, or by default below."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
     busy = drafting.collect(chunk, collection, resources)
-    drawn = state.drafts().get(chunk.id, saving.shown(it.base))
+    draft = state.draft(chunk.id)
+    drawn = saving.shown(it.base) if draft is None else draft.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.last(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -107,27 +108,21 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with what is at the place `wrong` marked."""
     st.text_area(
-        "query_must",
-        text,
-        height=HEIGHT,
-        placeholder="No rule: this chunk always passes.",
+        "query_must", text, height=HEIGHT, placeholder="No rule: this chunk always passes.",
         disabled=disabled,
         help="All parts must hold: contain_one_of (groups, of which one term each), "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **widget.of(EDITOR, text, saving.put, chunk_id, stored),
-    )
+    )  # fmt: skip
     html.mount(
-        "kit/rule_editor/while_typing.js",
-        key=saving.TYPING,
-        data=chunk_id,
+        "kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk_id,
         on_typed_change=partial(saving.type_on, chunk_id, stored),
-    )
+    )  # fmt: skip
     html.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
 def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
-    """Draw the form, with a row of chips for each group; if the text cannot be read, say how to
-    repair it."""
+    """Draw the form, a row of chips for each group, or how to repair an unreadable text."""
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
@@ -146,14 +141,10 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         _chips(ALL, rule.required, "All of", write, disabled)
         _chips(NONE, rule.contain_none_of, "None of", write, disabled)
         st.segmented_control(
-            "Match",
-            MODES,
-            default=rule.match,
-            required=True,
-            disabled=disabled,
+            "Match", MODES, default=rule.match, required=True, disabled=disabled,
             help="word: whole words in upper or lower case. substring: also inside words.",
             **widget.of(MODE, rule.match, _write, *write),
-        )
+        )  # fmt: skip
 
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
@@ -176,15 +167,10 @@ def _chips(
     # and could come back with the next key.
     chosen = list(dict.fromkeys(terms))
     st.multiselect(
-        label,
-        chosen,
-        chosen,
-        accept_new_options=True,
-        placeholder="Type a term and press Enter",
-        disabled=disabled,
-        help=HELP.get(name, GROUP if terms else NEW),
+        label, chosen, chosen, accept_new_options=True, placeholder="Type a term and press Enter",
+        disabled=disabled, help=HELP.get(name, GROUP if terms else NEW),
         **widget.of(name, chosen, _write, *write),
-    )
+    )  # fmt: skip
 
 
 def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
@@ -194,10 +180,8 @@ def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
         return
     rule = Rule().with_parts(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
-        contain_all_of=_terms(ALL),
-        contain_none_of=_terms(NONE),
-        match=widget.value_of(MODE),
-    )
+        contain_all_of=_terms(ALL), contain_none_of=_terms(NONE), match=widget.value_of(MODE),
+    )  # fmt: skip
     saving.put(rule.pretty if rule.terms else "", chunk_id, stored)
 
 
@@ -209,46 +193,33 @@ def _buttons(it: Editing, *, busy: bool) -> None:
     """Draw the action buttons."""
     chunk, journal = it.chunk, it.resources.bench.journal
     with st.container(key="rule-actions", horizontal=True, gap="small"):
-        st.button(
-            "Save",
-            key="rule-save",
-            type="primary",
-            on_click=saving.act,
-            args=("save", chunk.id, it.base, it.collection, it.guard),
-            help="Saves the rule.",
-        )
+        html.button(
+            "Save", "rule-save", saving.act, "save", chunk.id, it.base, it.collection, it.guard,
+            type="primary", about="Saves the rule.",
+        )  # fmt: skip
         drafting.draw_button(chunk, it.collection, it.user, it.resources, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),
         )[: 2 * it.turns]:
             possible = can(it.collection, chunk.id) is not None
-            st.button(
-                act.capitalize(),
-                key=f"rule-{act}",
-                on_click=saving.act,
-                args=(act, chunk.id, chunk.rule, it.collection, it.guard),
-                disabled=not possible,
-                help=about if possible else f"Nothing to {act}.",
-            )
+            html.button(
+                act.capitalize(), f"rule-{act}", saving.act, act, chunk.id, chunk.rule,
+                it.collection, it.guard, disabled=not possible,
+                about=about if possible else f"Nothing to {act}.",
+            )  # fmt: skip
         # Last, so that no button moves when this one appears or disappears.
-        if chunk.id in state.drafts():
-            st.button(
-                "Discard",
-                key="rule-discard",
-                on_click=saving.discard,
-                args=(chunk.id,),
-                help="Discard what was typed. It has not been saved.",
-            )
+        if state.draft(chunk.id):
+            html.button(
+                "Discard", "rule-discard", saving.discard, chunk.id,
+                about="Discard what was typed. It has not been saved.",
+            )  # fmt: skip
         elif not chunk.rule:
-            st.button(
-                "Template",
-                key="rule-template",
-                on_click=saving.put,
-                # On the rule that the author sees, not on one that is saved meanwhile.
-                args=(template(chunk.name), chunk.id, chunk.rule),
-                help="Starts from the words of the title.",
-            )
+            # On the rule that the author sees, not on one that is saved meanwhile.
+            html.button(
+                "Template", "rule-template", saving.put, template(chunk.name), chunk.id, chunk.rule,
+                about="Starts from the words of the title.",
+            )  # fmt: skip
 
 
 def _confirmation(it: Editing) -> None:
@@ -257,12 +228,10 @@ def _confirmation(it: Editing) -> None:
     if edit is None:
         return
     html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
-    st.button(
-        f"{edit.act.capitalize()} anyway",
-        key="rule-confirm",
-        on_click=saving.act,
-        args=(edit.act, it.chunk.id, edit.expected, it.collection),
-    )
+    html.button(
+        f"{edit.act.capitalize()} anyway", "rule-confirm", saving.act, edit.act, it.chunk.id,
+        edit.expected, it.collection,
+    )  # fmt: skip
 
 
 def _findings(it: Editing, rule: str | None) -> None:
@@ -288,13 +257,11 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f"{html.text(finding.message)}</p>"
         )
         if finding.fix is not None:
-            st.button(
-                "Fix",
-                key=f"rule-mend-{number}",
-                on_click=saving.put,
-                args=(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule),
-                help="Puts the fixed rule into the editor. Nothing is saved.",
-            )
+            html.button(
+                "Fix", f"rule-mend-{number}", saving.put,
+                finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule,
+                about="Puts the fixed rule into the editor. Nothing is saved.",
+            )  # fmt: skip
 
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
@@ -302,17 +269,12 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
     html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.shown(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
-        st.button(
-            "Use the stored rule",
-            key="rule-take",
-            on_click=saving.take,
-            args=(it.chunk.id,),
-            help="Discard what was typed here.",
-        )
-        st.button(
-            "Overwrite with mine",
-            key="rule-overwrite",
-            on_click=saving.act,
-            args=("save", it.chunk.id, trouble.stored, it.collection, it.guard),
-            help="Replace the stored rule with the text in the editor.",
-        )
+        html.button(
+            "Use the stored rule", "rule-take", saving.take, it.chunk.id,
+            about="Discard what was typed here.",
+        )  # fmt: skip
+        html.button(
+            "Overwrite with mine", "rule-overwrite", saving.act, "save", it.chunk.id,
+            trouble.stored, it.collection, it.guard,
+            about="Replace the stored rule with the text in the editor.",
+        )  # fmt: skip

@@ -56,12 +56,6 @@ def gathered(work: Desk) -> LabelledQuestions | None:
     return replace(held[1], qrels={} if work.labels is None else work.labels.qrels)
 
 
-def waits(work: Desk) -> bool:
-    """Whether `wait` will wait, because the questions are being gathered."""
-    job = _job(work)
-    return job is not None and not job.done
-
-
 def wait(work: Desk) -> None:
     """Show the progress until the questions are gathered, then redraw the page with them. Using
     the page ends only the waiting."""
@@ -78,7 +72,7 @@ def available(work: Desk) -> bool:
     job = _job(work)
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
-        st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
+        html.button("Gather again", "rules-gather", _again, about="Tries again.")
     elif job is not None and work.settings.judge.enabled:
         html.aside("Measured without the judge, which would ask the LLM about every question.")
     return job is not None and not job.failure
@@ -133,18 +127,13 @@ def draw(work: Desk, chunk: Chunk, rule: str | None) -> None:
     if known is None:
         return
     rows = [
-        ("with this rule" if change else "without a rule", _kept(work, known, chunk.id, change))
-        for change in dict.fromkeys((rule, None))
+        ("with this rule" if each else "without a rule", _kept(work, known, chunk.id, each), "")
+        for each in dict.fromkeys((rule, None))
     ]
-    listed = "".join(
-        f'<div class="rf-fact"><span>{words}</span><b>{n}</b></div>' for words, n in rows
-    )
     labelled = sum(i in known.qrels for i in known.pools)
-    html.draw(
-        f'<p class="rf-say">How many of {_told(labelled, len(known.pools) - labelled)} keep this '
-        "chunk:</p>"
-        f'<section class="rf-strip" aria-label="Questions that keep this chunk">{listed}</section>'
-    )
+    questions = _told(labelled, len(known.pools) - labelled)
+    html.draw(f'<p class="rf-say">How many of {questions} keep this chunk:</p>')
+    html.facts("Questions that keep this chunk", rows)
     if is_changed(chunk, rule):
         _draw(work, _effect(work, known, {chunk.id: rule}))
 

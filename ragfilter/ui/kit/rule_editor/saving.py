@@ -22,14 +22,13 @@ from ragfilter.text.normalise import whole
 from ragfilter.ui.look import html
 from ragfilter.ui.session import pools, state, widget
 from ragfilter.ui.session.resources import open_resources
+from ragfilter.ui.session.state import RuleDraft
 from ragfilter.ui.session.views import author
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]
 Guard = Callable[[str, str], str]
 """Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
-Drafts = dict[tuple[str, str], tuple[str, str | None]]
-"""By collection and chunk: the text, and the stored rule it started from."""
 EDITOR, TYPING, KEPT = "rule-editor", "rule-typing", "rule-kept"
 MAX_CHARS = 1_000_000
 """Maximum number of characters accepted from a browser."""
@@ -46,21 +45,13 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
-    """Text that is still being typed, and the stored rule it started from."""
-
-    text: str
-    base: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class HarmfulEdit:
-    """The harm that an action over the `expected` rule would do; `draft` is the text in the editor
+    """The harm that an action over the `expected` rule would do; `draft` is what was in the editor
     at that time."""
 
     act: Act
     expected: str | None
-    draft: str | None
+    draft: RuleDraft | None
     harm: str
 
 
@@ -73,21 +64,22 @@ def last(chunk_id: str, kind: type[T]) -> T | None:
 def pending(chunk_id: str) -> HarmfulEdit | None:
     """The edit that waits for confirmation, as long as the editor still holds the same text."""
     edit = last(chunk_id, HarmfulEdit)
-    return edit if edit and edit.draft == state.drafts().get(chunk_id) else None
+    return edit if edit and edit.draft == state.draft(chunk_id) else None
 
 
 @state.tell_errors()
 def act(
     act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
 ) -> None:
-    """Save, undo or redo, unless `guard` objects; then answer the open question with the changed
-    rules."""
+    """Save, undo or redo, unless `guard` objects; then answer the open question again."""
     _forget()
     # While only the form is shown, there is no text area. One that was replaced before the browser
     # has drawn that may have reported the draft.
     text = widget.value_of(EDITOR)
-    if text is None or text == state.session().rules.drawn:
-        text = state.drafts().get(chunk_id, shown(expected) if text is None else text)
+    draft = state.draft(chunk_id)
+    if draft and (text is None or text == state.session().rules.drawn):
+        text = draft.text
+    text = shown(expected) if text is None else text
     resources = open_resources()
     store, journal = resources.bench.collection(collection), resources.bench.journal
     version, who = store.version, author()
@@ -99,10 +91,8 @@ def act(
         harm = "" if guard is None or after is None else guard(chunk_id, after)
         if harm:
             if act == "save":
-                state.drafts()[chunk_id] = text
-                state.bases()[chunk_id] = expected
-            draft = state.drafts().get(chunk_id)
-            _finish(chunk_id, HarmfulEdit(act, expected, draft, harm))
+                keep(chunk_id, RuleDraft(text, expected))
+            _finish(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
             return
         outcome = f"{DONE[act].capitalize()}."
         if act == "save":
@@ -130,12 +120,12 @@ def act(
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     """Let the draft start from the rule now `stored`, if it started from the one `seen` before.
     Returns what to say about the draft."""
-    text = state.drafts().get(chunk_id)
-    if text is None or text == shown(stored):
+    draft = state.draft(chunk_id)
+    if draft is None or draft.text == shown(stored):
         discard(chunk_id)
         return ""
-    if state.bases()[chunk_id] == seen:
-        state.bases()[chunk_id] = stored or None
+    if draft.base == seen:
+        keep(chunk_id, RuleDraft(draft.text, stored or None))
     return " The text in the editor is not saved."
 
 
@@ -149,7 +139,7 @@ def fail(chunk_id: str, message: str) -> None:
     _finish(chunk_id, Trouble(message))
 
 
-def _finish(chunk_id: str, outcome: Trouble | HarmfulEdit | Unfinished | str) -> None:
+def _finish(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
     state.session().rules.last = (chunk_id, outcome)
 
 
@@ -164,10 +154,8 @@ def said(error: RagfilterError) -> str:
 def base(chunk_id: str, rule: str | None) -> str | None:
     """The stored rule from which the chunk's draft or unfinished text started, so that saving does
     not overwrite a newer change unseen. Without either, the stored `rule`."""
-    if chunk_id in state.drafts():
-        return state.bases().setdefault(chunk_id, rule)
-    unfinished = last(chunk_id, Unfinished)
-    return rule if unfinished is None else unfinished.base
+    draft = state.draft(chunk_id) or last(chunk_id, RuleDraft)
+    return rule if draft is None else draft.base
 
 
 def type_on(chunk_id: str, rule: str | None) -> None:
@@ -183,32 +171,28 @@ def type_on(chunk_id: str, rule: str | None) -> None:
         text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
         if text != state.session().rules.drawn:
-            _finish(chunk_id, Unfinished(text, started_from))
+            _finish(chunk_id, RuleDraft(text, started_from))
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
     """The text being typed into a chunk's editor, or `text`, with which the editor was drawn, if
     nothing is being typed."""
     state.session().rules.drawn = text
-    unfinished = last(chunk_id, Unfinished)
+    unfinished = last(chunk_id, RuleDraft)
     return text if unfinished is None else unfinished.text
 
 
 def put(text: str, chunk_id: str, rule: str | None) -> None:
     """Make `text` the draft of a chunk whose stored rule is `rule`; equal text is not a draft."""
-    started_from, text = base(chunk_id, rule), whole(text)
+    draft = RuleDraft(whole(text), base(chunk_id, rule))
     _forget()
-    if text == shown(rule):
-        _drop(chunk_id)
-    else:
-        state.drafts()[chunk_id] = text
-        state.bases()[chunk_id] = started_from
+    keep(chunk_id, None if draft.text == shown(rule) else draft)
 
 
 def discard(chunk_id: str) -> None:
     """Start again from the stored rule."""
     _forget()
-    _drop(chunk_id)
+    keep(chunk_id, None)
 
 
 def take(chunk_id: str) -> None:
@@ -217,9 +201,12 @@ def take(chunk_id: str) -> None:
     state.renew()
 
 
-def _drop(chunk_id: str) -> None:
-    state.drafts().pop(chunk_id, None)
-    state.bases().pop(chunk_id, None)
+def keep(chunk_id: str, draft: RuleDraft | None) -> None:
+    """Keep the unsaved rule of a chunk of the current collection; None if there is none."""
+    drafts, place = state.session().drafts, (state.session().collection, chunk_id)
+    drafts.pop(place, None)
+    if draft is not None:
+        drafts[place] = draft
 
 
 def shown(rule: str | None) -> str:
@@ -232,7 +219,7 @@ def tell_restored(chunk: Chunk) -> None:
     """Say if the unsaved text of a chunk comes from an earlier session."""
     if (state.session().collection, chunk.id) not in state.session().rules.restored:
         return
-    if chunk.id in state.drafts():
+    if state.draft(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
         since = " The stored rule was changed since." if changed else ""
         html.draw(
@@ -244,44 +231,31 @@ def tell_restored(chunk: Chunk) -> None:
 def keep_in_browser() -> None:
     """Store the drafts of this session in the browser, with what is being typed, and restore those
     of an earlier session. Called where the editor can be drawn."""
-    drafts, (chunk_id, outcome) = _drafts(), state.session().rules.last
-    if isinstance(outcome, Unfinished):
-        drafts[state.session().collection, chunk_id] = (outcome.text, outcome.base)
+    now = state.session()
+    drafts, (chunk_id, outcome) = dict(now.drafts), now.rules.last
+    if isinstance(outcome, RuleDraft):
+        drafts[now.collection, chunk_id] = outcome
     data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
-    here = [state.session().rules.browser, data]
+    here = [now.rules.browser, data]
     html.mount("kit/rule_editor/drafts.js", key=KEPT, data=here, on_found_change=_restore)
-
-
-def _drafts() -> Drafts:
-    """Every draft of this session."""
-    bases = state.session().rule_bases
-    return {
-        (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
-        for collection, drafts in state.session().drafts.items()
-        for chunk_id, text in drafts.items()
-    }
 
 
 def _restore() -> None:
     """Restore what the browser has stored. Text typed in the meantime takes precedence."""
-    kept = read(st.session_state[KEPT].found)
-    new = kept.keys() - _drafts().keys()
-    for collection, chunk_id in new:
-        text, rule = kept[collection, chunk_id]
-        state.session().drafts.setdefault(collection, {})[chunk_id] = text
-        state.bases(collection)[chunk_id] = rule
-    state.session().rules.restored |= new
+    now, kept = state.session(), read(st.session_state[KEPT].found)
+    new = kept.keys() - now.drafts.keys()
+    now.drafts |= {place: kept[place] for place in new}
+    now.rules.restored |= new
 
 
-def read(kept: Any) -> Drafts:
-    """The drafts that a browser has stored. It can send anything, so whatever is not a draft is
-    ignored."""
+def read(kept: Any) -> dict[tuple[str, str], RuleDraft]:
+    """The drafts that a browser has stored. It can send anything; the rest is ignored."""
     try:
         rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MAX_CHARS else []
     except (ValueError, RecursionError):
         return {}
     rows = rows if isinstance(rows, list) else []
-    return {(row[0], row[1]): (whole(row[2]), row[3]) for row in rows if _is_draft(row)}
+    return {(row[0], row[1]): RuleDraft(whole(row[2]), row[3]) for row in rows if _is_draft(row)}
 
 
 def _is_draft(row: Any) -> bool:

@@ -57,7 +57,7 @@ def draw(
             width=190,
             help=f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same "
             "chunks of every question share a row.",
-        ),
+        )
     }
     for name in shown:
         label, about = LABELS[name], HELP.get(name)
@@ -113,21 +113,20 @@ SYMBOLS = {
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
     """Precision against recall for every row, with the line of the oracle."""
     ink = Ink.of(dark)
-    data: list[dict[str, Any]] = [
-        _line("oracle, by weight of recall", frontier(curves), ink.kept, "solid"),
-    ]
+    data = [theme.trace(
+        "lines", frontier(curves), name="oracle, by weight of recall", hoverinfo="skip",
+        line={"color": ink.kept, "width": 1.4},
+    )]  # fmt: skip
     for group, symbol in SYMBOLS.items():
         own = [row for row in rows if row["group"] == group]
         if own:
-            data.append({
-                "type": "scatter", "mode": "markers", "name": group,
-                "x": [row["recall"] for row in own],
-                "y": [row["precision"] for row in own],
-                "hovertext": [_tooltip(row) for row in own], "hoverinfo": "text",
-                "marker": {"symbol": symbol, "size": 15 if group == "settings" else 10,
-                           "color": ink.kept if group in ("settings", "oracle") else ink.curve,
-                           "line": {"width": 1, "color": ink.surface}},
-            })  # fmt: skip
+            data.append(theme.trace(
+                "markers", ((row["recall"], row["precision"]) for row in own), name=group,
+                hovertext=[_tooltip(row) for row in own], hoverinfo="text",
+                marker={"symbol": symbol, "size": 15 if group == "settings" else 10,
+                        "color": ink.kept if group in ("settings", "oracle") else ink.curve,
+                        "line": {"width": 1, "color": ink.surface}},
+            ))  # fmt: skip
     drawn = layout(ink, "recall", "precision")
     drawn["xaxis"] |= THREE_DECIMALS
     drawn["yaxis"] |= THREE_DECIMALS
@@ -152,24 +151,25 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
     """The distance curves of all questions in one plot, with relevant and irrelevant chunks marked
     and a line across them."""
     ink = Ink.of(dark)
-    xs: list[float | None] = []
-    ys: list[float | None] = []
-    for curve in curves:
-        first = curve.distances[:SHOWN_RANKS]
-        xs += [*range(1, len(first) + 1), None]
-        ys += [*first, None]
+    # A place that is nowhere ends each curve.
+    places = (
+        place
+        for curve in curves
+        for place in (*enumerate(curve.distances[:SHOWN_RANKS], start=1), (None, None))
+    )
     dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
-    marks = {
-        relevant: [place for curve in curves for place in curve.labelled(relevant)]
-        for relevant in (False, True)
-    }
-    data: list[dict[str, Any]] = [
-        {"type": "scatter", "mode": "lines", "name": "not labelled", "x": xs,
-         "y": ys, "line": {"color": ink.curve, "width": 0.7}, "opacity": 0.45,
-         "hoverinfo": "skip"},
-        _marked("not relevant", marks[False], dropped, "x-thin-open"),
-        _marked("relevant", marks[True], ink.kept, "circle"),
-    ]  # fmt: skip
+    data = [theme.trace(
+        "lines", places, name="not labelled", line={"color": ink.curve, "width": 0.7}, opacity=0.45,
+        hoverinfo="skip",
+    )]  # fmt: skip
+    for name, relevant, colour, symbol in (
+        ("not relevant", False, dropped, "x-thin-open"), ("relevant", True, ink.kept, "circle"),
+    ):  # fmt: skip
+        marked = (place for curve in curves for place in curve.labelled(relevant))
+        data.append(theme.trace(
+            "markers", marked, name=name, marker=theme.marker(symbol, 5, colour),
+            hovertemplate=f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>",
+        ))  # fmt: skip
     drawn = layout(ink, "rank by distance", "distance") | {
         "showlegend": True, "legend": SMALL,
         "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold,
@@ -177,18 +177,6 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
     }  # fmt: skip
     drawn["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": drawn}
-
-
-def _marked(
-    name: str, places: Sequence[tuple[int, float]], colour: str, symbol: str
-) -> dict[str, Any]:
-    return {
-        "type": "scatter", "mode": "markers", "name": name, "x": [rank for rank, _ in places],
-        "y": [distance for _, distance in places],
-        "marker": {"color": colour, "size": 5, "symbol": symbol,
-                   "line": {"width": 1, "color": colour}},
-        "hovertemplate": f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>",
-    }  # fmt: skip
 
 
 def _tooltip(row: Row) -> str:
@@ -199,16 +187,6 @@ def _tooltip(row: Row) -> str:
         f"{name}<br>precision {row['precision']:.3f}, recall {row['recall']:.3f}<br>"
         f"F1 {row['f1']:.3f} ({between_ends(f1) if f1 else ''})"
     )
-
-
-def _line(
-    name: str, points: Sequence[tuple[float, float]], colour: str, dash: str
-) -> dict[str, Any]:
-    return {
-        "type": "scatter", "mode": "lines", "name": name, "x": [x for x, _ in points],
-        "y": [y for _, y in points], "line": {"color": colour, "width": 1.4, "dash": dash},
-        "hoverinfo": "skip",
-    }  # fmt: skip
 
 
 def layout(ink: Ink, x: str, y: str) -> dict[str, Any]:

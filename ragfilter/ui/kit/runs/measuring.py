@@ -154,8 +154,7 @@ def every_label(resources: Resources, collection: str, user: User) -> Labels | N
 
 
 def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
-    """The questions of a collection with labels that the user may see, in order. Cheap. Raises
-    StoreError."""
+    """The labelled questions that the user may see, in order. Cheap. Raises StoreError."""
     labels = every_label(resources, collection, state.user())
     return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()
 
@@ -197,11 +196,9 @@ def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
     backends = resources.backends(asked.collection)
     run = saved.begin(plan(asked, profile, settings), who=author())
     resources.jobs.start(
-        state.user(),
-        _key(run),
-        lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
+        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
         again=True,
-    )
+    )  # fmt: skip
     return run
 
 

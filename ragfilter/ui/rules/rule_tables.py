@@ -1,10 +1,14 @@
-"""What every rule does over the labelled questions, the most harmful first."""
+"""Tables of what every rule does to questions: to labelled ones, the most harmful rule first, and
+to pasted ones, where one rule is explained for one question: which terms occur, which are missing
+and what comes nearest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,9 +17,12 @@ import streamlit as st
 from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import LabelledQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
+from ragfilter.rules.explain import Explanation, RulePart, explain
+from ragfilter.rules.match import rule_book
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, place_name
 from ragfilter.text import numbers
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
@@ -111,7 +118,7 @@ def _questions(work: Desk) -> LabelledQuestions | None:
     return replace(every, pools={i: p for i, p in every.pools.items() if i in every.qrels})
 
 
-def draw(work: Desk) -> None:
+def draw_matrix(work: Desk) -> None:
     """Draw the matrix of the labelled questions, or without labels of those asked, and one rule by
     group and term."""
     if not rule_effect.available(work):
@@ -131,7 +138,7 @@ def draw(work: Desk) -> None:
     )
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
     html.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
-    _rules(work, matrix.rules, questions)
+    _measured_rules(work, matrix.rules, questions)
     if matrix.crowding:
         html.aside("Chunks without a rule that labelled questions often keep wrongly")
         table = {
@@ -142,7 +149,7 @@ def draw(work: Desk) -> None:
 
 
 @st.fragment
-def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -> None:
+def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -> None:
     """Draw the rules, and the selected one by group and term."""
     frame = _frame(
         "chunk", chunks(work, [row.chunk_ids for row in rules]), rules,
@@ -156,12 +163,8 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         html.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    st.button(
-        "Edit",
-        key="matrix-edit",
-        on_click=desk.edit,
-        args=(row.chunk_ids[0],),
-        help="Opens the chunk under Chunks.",
+    html.button(
+        "Edit", "matrix-edit", desk.edit, row.chunk_ids[0], about="Opens the chunk under Chunks."
     )
     try:
         rule = parse(row.rule)
@@ -175,23 +178,16 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
     places = [part.place for part in parts]
     names, terms = map(place_name, places), [rule.written(place) for place in places]
     st.dataframe(
-        _frame("part", [*names], parts, terms),
-        key="matrix-parts",
-        hide_index=True,
-        placeholder="–",
-        column_config=_columns("part"),
-    )
+        _frame("part", [*names], parts, terms), key="matrix-parts", hide_index=True,
+        placeholder="–", column_config=_columns("part"),
+    )  # fmt: skip
     if row.conflicts:
         html.aside("Questions whose relevant chunk the rule blocks")
-        st.dataframe(
-            {
-                "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
-                "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
-            },
-            key="matrix-conflicts",
-            hide_index=True,
-            height="content",
-        )
+        table = {
+            "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
+            "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
+        }
+        st.dataframe(table, key="matrix-conflicts", hide_index=True, height="content")
 
 
 def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:
@@ -216,3 +212,126 @@ def _columns(first: str) -> dict[str, Any]:
     # Limit the widths, so that a long group does not push the figures out of view.
     text = st.column_config.TextColumn
     return {first: text(width=200), "rule": text(width="medium"), **columns()}
+
+
+PASSES: ShelfSpec[Mapping[str, int]] = ShelfSpec(4)
+"""How many pasted questions meet each rule."""
+TEXT, QUESTION = "tester-text", "tester-question"
+MAX_QUESTIONS, MAX_LISTED, MAX_TERMS = 10_000, 500, 4
+WIDE = 56
+"""Characters of a title in the table, whose other columns are narrow: siblings differ late."""
+
+
+def draw_tester(work: Desk) -> None:
+    """Draw the questions, the rules they meet and one of them explained."""
+    text = st.text_area(
+        "Questions", key=TEXT, persist_state="session", height=140,
+        placeholder=f"One question per line, up to {MAX_QUESTIONS:,}",
+        help="Paste questions or a log. Only the rules are checked; nothing is searched.",
+    )  # fmt: skip
+    every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
+    questions = every[:MAX_QUESTIONS]
+    if not questions:
+        html.empty("No questions yet.", "Paste some to see which rules block or pass their chunk.")
+        return
+    if len(every) > MAX_QUESTIONS:
+        html.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
+    of_rule: dict[str, list[str]] = defaultdict(list)
+    for chunk in work.chunks.values():
+        if chunk.rule:
+            of_rule[chunk.rule].append(chunk.id)
+    if not of_rule:
+        html.empty("No rules yet.", "Every chunk passes.")
+        return
+    book = rule_book(tuple(of_rule))
+    key = (*work.key, tuple(questions))
+    passes = work.resources.shelf(PASSES).of(key, lambda: book.count_passes(questions))
+    if book.errors:
+        unreadable = counted(len(book.errors), "unreadable rule")
+        st.error(
+            f"{unreadable} left out, since every question passes. Under Chunks, choose the state "
+            "invalid."
+        )
+    readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
+    _tested_rules(work, questions, readable, passes)
+
+
+@st.fragment
+def _tested_rules(
+    work: Desk, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]],
+    passes: Mapping[str, int],
+) -> None:  # fmt: skip
+    """Draw what each rule does to the questions, and the selected one for one of them."""
+    rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
+    n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
+    st.markdown(
+        f"{counted(n_questions, 'question')}, {counted(len(rules), 'rule')}: some questions are "
+        f"blocked by {sum(0 < n < n_questions for n in n_passing)}, all by "
+        f"{n_passing.count(0)}, none by {n_passing.count(n_questions)}."
+    )
+    ids = [of_rule[rule] for rule in rules]
+    first, number = [some[0] for some in ids], st.column_config.NumberColumn
+    table = {
+        "chunk": chunks(work, ids, WIDE), "passes": n_passing,
+        "blocks": [n_questions - n for n in n_passing], "id": first,
+    }  # fmt: skip
+    columns = {
+        "passes": number(help="Questions that meet the rule.", width=80),
+        "blocks": number(help="Questions that do not.", width=80),
+    }
+    selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
+    if selected is None:
+        html.aside("Click a rule to see why it passes or blocks a question.")
+        return
+    question = st.selectbox(
+        "Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True,
+        help="Choose a question, or type one.",
+    )  # fmt: skip
+    if question:
+        explanation = explain(parse(rules[selected]), question)
+        html.draw(_explained(explanation, whole(question)))
+
+
+def _explained(explanation: Explanation, question: str) -> str:
+    verdict = "passes" if explanation.passes else "is blocked"
+    parts = "".join(f"<li>{_part(part)}</li>" for part in explanation.parts)
+    return (
+        f'<div class="rf-effect"><p class="rf-say">{_marked(explanation, question)}</p>'
+        f'<p class="rf-verdict">The chunk <b>{verdict}</b>: {html.text(explanation.reason)}</p>'
+        f"<ul>{parts}</ul></div>"
+    )
+
+
+def _marked(explanation: Explanation, question: str) -> str:
+    """The question with exact matches and near matches highlighted."""
+    looks = [""] * len(question)
+    for part in explanation.parts:
+        if part.near is not None:
+            for i in range(*part.near.span):
+                looks[i] = "rf-near"
+        forbidden = part.place.startswith("contain_none_of")
+        for span in (span for term in part.found for span in term.spans):
+            for i in range(*span):
+                looks[i] = "rf-out" if forbidden else "rf-in"
+    pieces = []
+    for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
+        piece = html.text("".join(char for _, char in run))
+        pieces.append(f'<mark class="{look}">{piece}</mark>' if look else piece)
+    return "".join(pieces)
+
+
+def _part(part: RulePart) -> str:
+    place = f"<b>{html.text(part.named)}</b> "
+    terms = html.text(", ".join(term.term for term in part.found))
+    if part.place.startswith("contain_none_of"):
+        return place + (f"must not contain {terms}" if terms else "not in the question")
+    if part.met:
+        return f"{place}found {terms}"
+    more = f" and {len(part.terms) - MAX_TERMS} more" if len(part.terms) > MAX_TERMS else ""
+    missing = f"{place}missing: one of {html.text(', '.join(part.terms[:MAX_TERMS]))}{more}"
+    if (near := part.near) is None:
+        return missing
+    return (
+        f"{missing}; nearest to “{html.text(near.term)}” is “{html.text(near.words)}”, "
+        f"{counted(near.letters, 'letter')} off"
+    )
