@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError, RuleError
+from ragfilter.errors import ConflictError, OutcomeUnknown, RagfilterError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
@@ -108,7 +108,8 @@ def act(
     except RagfilterError as error:
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
-        _finish(chunk_id, Trouble(f"Not {DONE[act]}: {said(error)}", conflict, stored))
+        outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[act]}: "
+        _finish(chunk_id, Trouble(f"{outcome}{said(error)}", conflict, stored))
     else:
         try:
             pools.follow_edits(resources)
