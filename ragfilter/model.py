@@ -297,6 +297,11 @@ class Pool:
     gather_ms: float = field(default=0.0, compare=False)
 
     @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Those of hits and reachable ones, and what they refer to."""
+        return (*(hit.chunk for hit in (*self.hits, *self.reachable)), *self.references)
+
+    @property
     def distances(self) -> list[float]:
         """The distances of the hits that the query itself found."""
         return [hit.distance for hit in self.hits if hit.found_by == "query"]
