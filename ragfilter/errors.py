@@ -6,6 +6,7 @@ RagfilterError
 │   └── RuleError         a query_must rule is invalid; names the place
 ├── StoreError            the vector store refused or failed
 │   ├── StoreUnavailable  no answer within the deadline
+│   │   └── OutcomeUnknown   nor to whether a change was saved
 │   ├── CollectionMissing
 │   └── WorkspaceLocked   another process owns the workspace folder
 ├── ModelError            an embedding model or reranker cannot be loaded or run
@@ -115,6 +116,10 @@ class StoreError(RagfilterError):
 
 class StoreUnavailable(StoreError):
     """The vector store did not answer within the deadline."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """It did not say whether a change was saved: it may have been."""
 
 
 class CollectionMissing(StoreError):

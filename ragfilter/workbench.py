@@ -226,7 +226,9 @@ class Workbench:
         Raises CollectionMissing, and StoreError if another model made its vectors.
         """
         try:
-            embedder = self.recorded_embedder(name).name
+            # Its own model need not be checked.
+            named = self.deployment.embedding_model or self.stores.opening(name).embedder
+            embedder = self.recorded_embedder(name).name if named else ""
             return self.stores.of(name).collection(name, embedder=embedder)
         except CollectionMissing:
             names = [info.name for info in self.collections()]

@@ -197,13 +197,12 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
 def renew_rules(
     pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int
 ) -> Pool | None:
-    """The pool with the rules that `chunks` (by id) have now; None if only a search could tell
-    what comes in: fewer than `wanted` hits stay clean, or a text was never fetched that may be
-    needed now. Rules count also while `settings` leave them off."""
-    hits = (*pool.hits, *pool.reachable)
-    known = (c for c in (*(hit.chunk for hit in hits), *pool.references) if c.id in chunks)
+    """The pool with the rules that `chunks` (by id) have now, itself if they are the same; None if
+    only a search could tell what comes in: fewer than `wanted` hits stay clean, or a text was never
+    fetched that may be needed now. Rules count also while `settings` leave them off."""
+    known = (chunk for chunk in pool.chunks if chunk.id in chunks)
     rules = {c.id: chunks[c.id].rule for c in known if c.rule != chunks[c.id].rule}
-    renewed = with_rules(pool, rules)
+    renewed = with_rules(pool, rules) if rules else pool
     # Chunks that only a side of a comparison brought in take no part in how far a search goes.
     on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
     scan = scan_rules(renewed)

@@ -29,8 +29,8 @@ MAX_DOCUMENTS = 100
 
 
 def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> None:
-    """Send a span for every question from now on, in this process, to `provider`, by default the
-    global one. With `texts`, spans hold the questions and the texts of chunks. Raises
+    """Send a span for every question of this process from now on to `provider`, by default the
+    global one. With `texts`, spans contain the questions and the texts of chunks. Raises
     DependencyError."""
     with extra("otel"):
         from opentelemetry import trace as api

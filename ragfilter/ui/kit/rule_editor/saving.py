@@ -82,7 +82,7 @@ def act(
     text = shown(expected) if text is None else text
     resources = open_resources()
     store, journal = resources.bench.collection(collection), resources.bench.journal
-    version, who = store.version, author()
+    who = author()
     try:
         after: str | None = text
         if act != "save":
@@ -111,7 +111,7 @@ def act(
         _finish(chunk_id, Trouble(f"Not {DONE[act]}: {said(error)}", conflict, stored))
     else:
         try:
-            pools.follow_edit(collection, version, resources)
+            pools.follow_edits(resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()

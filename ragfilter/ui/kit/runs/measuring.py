@@ -144,8 +144,10 @@ def explain(asked: ChosenSet) -> None:
 def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
     """The labels of the chunks that the user may see, from the workspace and the demo; None if
     there are none. Cached. Raises StoreError."""
-    book, opened = resources.bench.labels, resources.bench.collection(collection)
-    key = (collection, opened.version, book.version(collection, questions=True), user)
+    book, opened = resources.bench.labels, resources.bench.collection(collection).snapshot()
+    # Rules make no difference.
+    indexed = opened.content or opened.version
+    key = (collection, indexed, book.version(collection, questions=True), user)
 
     def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)
