@@ -527,9 +527,10 @@ class PoolResult:
         return sum(hit.rank > 0 for hit in self.hits)
 
     @property
-    def fell_back(self) -> bool:
-        """Whether a layer fell back, because a model failed or was not asked."""
-        return bool(self.needs) or any(trace.failed for trace in self.traces)
+    def fallbacks(self) -> list[LayerName]:
+        """The layers that fell back, because a model failed or was not asked."""
+        waiting = {need.layer for need in self.needs}
+        return [t.layer for t in self.traces if t.failed or t.layer in waiting]
 
     def trace(self, layer: LayerName) -> LayerTrace:
         """The trace of `layer`. Raises KeyError if it was not run."""

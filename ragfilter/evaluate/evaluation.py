@@ -66,8 +66,8 @@ class KeptChunks:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query with `n_relevant` relevant chunks. `lost` are those that the pool holds, the user
-    may see, and the filter dropped, at any rank. `waiting`: a layer fell back."""
+    """One query with `n_relevant` relevant chunks. `lost` are those in the pool that the user can
+    see and the filter dropped, at any rank. `waiting`: a layer fell back."""
 
     id: str
     query: str

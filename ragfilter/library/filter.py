@@ -159,15 +159,8 @@ class Filter:
         for warning in warnings:
             log.warning("%s", warning)
         ids = tuple(hit.id for hit in hits)
-        pool = Pool(
-            query=query,
-            collection="",
-            space=space,
-            hits=hits,
-            entities=tuple(Entity(name, ids, retrieved=False) for name in detect(query)),
-            exhaustive=True,
-            warnings=warnings,
-        )
+        sides = tuple(Entity(name, ids, retrieved=False) for name in detect(query))
+        pool = Pool(query, "", space, hits, entities=sides, exhaustive=True, warnings=warnings)
         return to_result(self._complete(pool, user), started_ns)
 
     async def arun(
@@ -434,12 +427,9 @@ def _named_reranker(name: str, quality: Quality) -> Reranker:
         from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
 
         url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
-        return HttpReranker(
-            name.removeprefix(HTTP),
-            RerankEndpoint(url, key),
-            timeout_s=quality.reranker_timeout_ms / 1000,
-            batch=quality.reranker_batch,
-        )
+        endpoint, model = RerankEndpoint(url, key), name.removeprefix(HTTP)
+        timeout_s, batch = quality.reranker_timeout_ms / 1000, quality.reranker_batch
+        return HttpReranker(model, endpoint, timeout_s=timeout_s, batch=batch)
     bundled = name == "late_interaction"
     check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
     from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction

@@ -100,17 +100,9 @@ def _question(result: Result, *, texts: bool) -> Iterator[tuple[str, Any]]:
     if texts:
         yield "input.value", result.query
     yield from _documents("retrieval.documents", result, result.kept, texts=texts)
-    yield (
-        "metadata",
-        json.dumps(
-            {
-                "collection": result.pool.collection,
-                "status": result.status,
-                "retrieved": result.retrieved,
-                "kept": len(result.kept),
-            }
-        ),
-    )
+    counts = {"retrieved": result.retrieved, "kept": len(result.kept)}
+    metadata = {"collection": result.pool.collection, "status": result.status, **counts}
+    yield "metadata", json.dumps(metadata)
 
 
 def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[str, Any]]:
