@@ -37,22 +37,9 @@ _PLAINLY = {
 }
 
 Action = Literal[
-    "",
-    "index",
-    "finish",
-    "rebuild",
-    "replace",
-    "folder",
-    "writable",
-    "open",
-    "close",
-    "runs",
-    "baseline",
-    "tune",
-    "recalibrate",
-    "label",
-    "settings",
-]
+    "", "index", "finish", "rebuild", "replace", "folder", "writable", "open", "close", "runs",
+    "baseline", "tune", "recalibrate", "label", "settings",
+]  # fmt: skip
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
 collection, open it with its model, close it, list the saved runs, make a new baseline, tune

@@ -54,7 +54,7 @@ def replay(
         if scan_rules not in memo:
             memo[scan_rules] = scan or scan_rules(pool)
         sides = clearance.visible_entities(pool, user)
-        first = retrieved(pool, settings, user)
+        first = entering_hits(pool, settings, user)
         memo[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
     hits, pool_with_sides, entered = before = memo[start]
     shared = memo.setdefault((settings.retrieval, user), {})
@@ -79,20 +79,10 @@ def replay(
             new = [hit for hit in output.hits if hit.id not in entered]
             memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
         step, new, ms = before = memo[key]
-        traces.append(
-            LayerTrace(
-                layer.name,
-                True,
-                len(hits),
-                len(step.hits),
-                step.decisions,
-                step.detail,
-                step.note,
-                ms,
-                step.failed,
-                step.reranked,
-            )
-        )
+        traces.append(LayerTrace(
+            layer.name, True, len(hits), len(step.hits), step.decisions, step.detail, step.note, ms,
+            step.failed, step.reranked,
+        ))  # fmt: skip
         needs.extend(step.needs)
         inputs = inputs.after(step)
         if status == "ok":
@@ -108,17 +98,9 @@ def replay(
         status = "incomplete_collection" if found_nothing else status
         message = f"{message} {pool.incomplete}".strip()
     return PoolResult(
-        query=pool.query,
-        settings=settings,
-        pool=pool,
-        hits=tuple(seen.values()),
-        kept=hits,
-        traces=tuple(traces),
-        needs=tuple(needs),
-        status=status,
-        message=message,
-        user=user,
-    )
+        pool.query, settings, pool, tuple(seen.values()), hits, tuple(traces), tuple(needs), status,
+        message, user,
+    )  # fmt: skip
 
 
 def keep(
@@ -154,7 +136,7 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     return user_result
 
 
-def retrieved(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
+def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
     """The hits that enter the first layer: the query's own, and the entities' where switched on.
 
     All are of the files that `source_pattern` admits, even if the pool was gathered without it;
@@ -209,7 +191,7 @@ def renew_rules(
     # What only the rules brought in does not show that the search itself goes far enough.
     clean = [
         hit
-        for hit in retrieved(renewed, on, user)
+        for hit in entering_hits(renewed, on, user)
         if hit.found_by == "query" and is_clean(hit.chunk, on, scan, user)
     ]
     needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
@@ -219,7 +201,7 @@ def renew_rules(
 
 def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int:
     """The number of clean hits among those that enter the first layer."""
-    scan, hits = scan_rules(pool), retrieved(pool, settings, user)
+    scan, hits = scan_rules(pool), entering_hits(pool, settings, user)
     return sum(is_clean(hit.chunk, settings, scan, user) for hit in hits)
 
 

@@ -19,12 +19,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.engine.complete import (
+    Completion,
     Replay,
-    complete,
     complete_all,
     find_chunks,
     join_pools,
-    look_up,
     without_failures,
 )
 from ragfilter.engine.replay import count_clean, renew_rules, replay
@@ -119,7 +118,8 @@ def _renew(
         # are embedded whose vectors are not stored.
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
-            pool = complete(pool, needs, settings, resources.backends(asked.collection), user)
+            completion = Completion(settings, resources.backends(asked.collection), user)
+            pool = completion.complete(pool, needs)
             pool = keep_pool(asked, pool, resources)
     if session.request is None:
         return pool
@@ -169,7 +169,7 @@ def _fulfil(
 
     def work(job: Job[Pool]) -> Pool:
         chat = backends.chat and Stoppable(backends.chat, job.stop)
-        return complete(pool, needs, settings, replace(backends, chat=chat), user)
+        return Completion(settings, replace(backends, chat=chat), user).complete(pool, needs)
 
     if needs:
         with _waiting(place, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
@@ -264,7 +264,7 @@ def complete_pool(
     backends = resources.backends(asked.collection)
     kinds: tuple[PendingKind, ...] = ("rerank", "prune") if score else ("prune",)
     result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
-    pool = look_up(result.pool, result.needs, settings, backends, user)
+    pool = Completion(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)
 
 

@@ -385,7 +385,7 @@ def choose_profile(name: str) -> None:
 def load(content: bytes, name: str) -> None:
     """Load the settings in a file, all or none, with the current profile if the file names none.
     Raises SettingsError."""
-    given, named = config.parse_toml(content, name)
+    given, named = config.read_toml(content, name)
     profile = profiles.profile(named or session().profile, origin=name).name
     take(profile, of_profile(profile, given).changed_from(of_profile(profile)))
 

@@ -16,6 +16,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.session import jobs, state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
@@ -208,7 +209,12 @@ def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.jobs.find(_key(run))
     jobs.result(job, "measuring", "Measuring", stop=STOP)
-    return job is None or not job.failure
+    error = job.future.exception() if job is not None and job.done else None
+    if getattr(error, "action", "") == "recalibrate" and st.button(
+        "Recalibrate", key="run-recalibrate", icon=":material/sync:"
+    ):
+        problems.recalibrate()
+    return error is None
 
 
 def load(run_id: int, resources: Resources) -> MeasuredRun:
