@@ -12,11 +12,12 @@ COPY requirements.txt ./
 RUN pip install -r requirements.txt
 COPY pyproject.toml setup.py MANIFEST.in README.md LICENSE ./
 COPY ragfilter ragfilter
+# hadolint ignore=DL3013
 RUN pip install ".[app,serve,otel,postgres]" \
     && useradd --uid 1000 --create-home ragfilter \
     && install --directory --owner=ragfilter /data
 
-USER ragfilter
+USER 1000
 WORKDIR /home/ragfilter
 ENV RAGFILTER_WORKSPACE=/data
 VOLUME /data

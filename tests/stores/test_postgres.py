@@ -234,8 +234,23 @@ def test_clearances_change_before_anything_is_embedded(
     secret = [Record(Chunk(f"c{i:03d}", f"new {i}", clearance=4), "a line") for i in range(3)]
     with suppress(KeyboardInterrupt):
         index(secret, name="notes", workspace=workspace, embedder=Counting(0))
+    # A page that holds a pool of them asks again.
+    assert store.collection("notes").content == ""
     assert store.collection("notes").nearest(QUERY, 9, where=Where(User(3))) == []
     assert len(store.collection("notes").nearest(QUERY, 9, where=Where(User(4)))) == 3
+
+
+def test_an_edit_elsewhere_leaves_the_content_and_is_seen_with_the_next_version(
+    ours: PgStore, address: str
+) -> None:
+    before, content = ours.collection("ours").version, ours.collection("ours").content
+    other = PgStore(address)
+    other.collection("ours").set_rules({CHUNKS[0].id: '{"contain": "owl"}'})
+    other.close()
+    assert not ours.outdated(before)
+    assert ours.collection("ours").version != before
+    assert ours.outdated(before)
+    assert ours.collection("ours").content == content
 
 
 def test_one_collection_is_indexed_by_one(store: PgStore, address: str) -> None:

@@ -171,7 +171,7 @@ class PgCollection(RowCollection):
         kept = self._store.catalogues.get(row.number)
         if kept is not None and kept[0] == row.version:
             return kept[1]
-        since, before = kept if kept is not None and kept[0] >= row.removed else (0, Catalogue())
+        since, before = kept or (0, Catalogue())
         changed = self._store.read(
             f"SELECT {rows.ENTRY} FROM {chunks_of(row.number)} c "
             "LEFT JOIN ragfilter_rules r ON r.key = c.rule "

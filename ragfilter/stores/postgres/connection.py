@@ -21,15 +21,14 @@ with extra("postgres"):
 
 COUNTS_KEPT = 1000
 RULES_KEPT = 4
-BY_NUMBER = "SELECT id, name, embedder, dimension, content, version, removed "
+COLUMNS = "id, name, embedder, dimension, content, version"
 ITERATIVE = (0, 8)
 """The version of pgvector since which an index is searched until enough rows meet a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The row of a collection in `ragfilter_collections`. `removed` is the last version in which
-    chunks were removed."""
+    """The row of a collection in `ragfilter_collections`, as `COLUMNS` are."""
 
     number: int
     name: str
@@ -37,7 +36,6 @@ class Registered:
     dimension: int
     content: str
     version: int
-    removed: int
 
 
 class Reader(Book):
@@ -125,7 +123,7 @@ class PgConnection(Reader):
         with self._writing() as connection:
             found = connection.exec_driver_sql(
                 "UPDATE ragfilter_collections SET version = version + 1 WHERE name = %(name)s "
-                "RETURNING id, name, embedder, dimension, content, version, removed",
+                f"RETURNING {COLUMNS}",
                 {"name": name},
             ).one_or_none()
             if found is None:
@@ -134,7 +132,7 @@ class PgConnection(Reader):
 
     def registered(self, name: str) -> Registered:
         """What a collection is registered as. Raises CollectionMissing."""
-        query = f"{BY_NUMBER} FROM ragfilter_collections WHERE name = %(name)s"
+        query = f"SELECT {COLUMNS} FROM ragfilter_collections WHERE name = %(name)s"
         found = self.read(query, {"name": rows.plain(name)})
         if not found:
             raise self.missing(name)
