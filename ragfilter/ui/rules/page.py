@@ -41,7 +41,7 @@ PAGE = 200
 """Rows sent to the browser at a time."""
 HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
 ONE_STATE, TWO_STATES = 84, 162
-TITLE_PX, RULE_CHARS = 170, 27
+TITLE_PX = 170
 
 
 def draw(visit: Visit) -> None:
@@ -138,7 +138,9 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # A page of chunks without one has the room for what tells them apart.
-        columns["rule"] = [short_title(brief(row.chunk.rule), RULE_CHARS) for row in rows]
+        columns["rule"] = [
+            short_title(brief(row.chunk.rule), rule_tables.RULE_CHARS) for row in rows
+        ]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],
