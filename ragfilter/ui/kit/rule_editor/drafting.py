@@ -59,7 +59,8 @@ def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
     base, rules.awaited = rules.awaited[2], None
     draft = next((d for d in _stored(collection, resources) if d.chunk_id == chunk.id), None)
     if draft is None or draft.rule is None:
-        saving.fail(chunk.id, f"No draft: {UNSENT if draft is None else draft.error}")
+        why = UNSENT if draft is None else draft.error
+        saving.finish(chunk.id, saving.Trouble(f"No draft: {why}"))
         return False
     same = draft.rule == read_rule(chunk.rule)
     saving.keep(chunk.id, None if same else RuleDraft(draft.rule.pretty, base))

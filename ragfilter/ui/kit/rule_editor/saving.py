@@ -92,7 +92,7 @@ def act(
         if harm:
             if act == "save":
                 keep(chunk_id, RuleDraft(text, expected))
-            _finish(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
+            finish(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
             return
         outcome = f"{DONE[act].capitalize()}."
         if act == "save":
@@ -104,11 +104,11 @@ def act(
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             outcome += _rebase(chunk_id, expected, after)
-        _finish(chunk_id, outcome)
+        finish(chunk_id, outcome)
     except RagfilterError as error:
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
-        _finish(chunk_id, Trouble(f"Not {DONE[act]}: {said(error)}", conflict, stored))
+        finish(chunk_id, Trouble(f"Not {DONE[act]}: {said(error)}", conflict, stored))
     else:
         try:
             pools.follow_edit(collection, version, resources)
@@ -134,12 +134,8 @@ def _forget() -> None:
     state.session().rules.last = ("", None)
 
 
-def fail(chunk_id: str, message: str) -> None:
-    """Show below the editor of a chunk why something was not done, until the next action."""
-    _finish(chunk_id, Trouble(message))
-
-
-def _finish(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
+def finish(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
+    """Show an outcome below the editor of a chunk, until the next action."""
     state.session().rules.last = (chunk_id, outcome)
 
 
@@ -171,7 +167,7 @@ def type_on(chunk_id: str, rule: str | None) -> None:
         text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
         if text != state.session().rules.drawn:
-            _finish(chunk_id, RuleDraft(text, started_from))
+            finish(chunk_id, RuleDraft(text, started_from))
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
