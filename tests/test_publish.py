@@ -257,7 +257,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
         ({}, ""),
         ({"viewer": User(2)}, "The two sides were measured as different users"),
         ({"labels_version": "l2"}, "different questions or labels"),
-        ({"collection": "others"}, "another collection"),
+        ({"collection": "others"}, "different collections"),
     ],
 )
 def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said: str) -> None:

@@ -142,7 +142,7 @@ def serve(
             Serving(bench, place.collection, loaded.settings, callers, anyone, threads, timeout)
         )
         if not callers:
-            output.tell("without --tokens, only this machine can ask, and need not say who asks")
+            output.tell("without --tokens, only this machine can search, and needs no token")
         shown = f"[{host}]" if ":" in host else host
         output.emit(f"http://{shown}:{port}  (Ctrl+C stops the service)\n")
         import uvicorn

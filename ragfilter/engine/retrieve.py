@@ -259,7 +259,7 @@ def _add_words(
 def _in_order(pairs: Pairs, collection: Collection) -> Pairs:
     """The pairs by distance; in a store that gives only an order, each with its place in it."""
     if collection.space == "rank":
-        log.warning("%s gives no distances: what compares them is left out", collection.name)
+        log.warning("%s gives no distances, so only its order counts", collection.name)
         return [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
     return sorted(pairs, key=by_distance)
 

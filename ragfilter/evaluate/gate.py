@@ -58,7 +58,7 @@ SEVERE = 0.5
 DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """What recall and F1, which are always checked, may drop unless limits say otherwise."""
-RECHUNKED = "The chunks are cut otherwise: recalibrate, then renew the baseline."
+RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
 NAMES = {
     "precision": "precision", "recall": "recall", "f1": "F1", "kept": "kept chunks",
     "lost": "lost relevant chunks",
@@ -411,8 +411,8 @@ def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
     if any(shift.figure == SEARCHED for shift in moved):
         return f"The corpus or the model moved: {figures}."
     if worse and compared:
-        return "The filter got worse: what the search finds is as near as it was."
-    return f"The filter decides otherwise, on distances as before: {figures}." if moved else ""
+        return "The filter got worse: the search finds chunks as near as before."
+    return f"The filter decides differently on similar distances: {figures}." if moved else ""
 
 
 def read_log(path: Path) -> pd.DataFrame:

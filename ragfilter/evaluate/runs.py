@@ -172,13 +172,13 @@ class ComparedRuns:
             b.collection, b.collection_version, b.labels_version,
         ):  # fmt: skip
             notes.append(
-                "The two sides were measured with another collection or version of it, or with "
+                "The two sides were measured on different collections or versions, or with "
                 "different questions or labels: measure both again."
             )
         if a.viewer != b.viewer:
             notes.append(
                 "The two sides were measured as different users, who may see different chunks: "
-                "measure both as one."
+                "measure both as the same user."
             )
         for place, side in enumerate("ab"):
             letter, run = side.upper(), self.runs[place]

@@ -110,7 +110,7 @@ T = TypeVar("T")
 _ORDER, _STANDING = TypeAdapter(Order), TypeAdapter(Standing)
 KILLED = Standing(
     "failed",
-    message=f"The process that indexed ended {MAX_TRIES} times.",
+    message=f"The indexing process ended {MAX_TRIES} times.",
     remedy="Its log, or the machine's, says why. Memory may be short.",
 )
 
@@ -371,7 +371,7 @@ class Worker:
         except Exception as error:
             log.exception("an order failed")
             message = f"Unexpected {type(error).__name__}: {' '.join(str(error).split())[:300]}."
-            ended = {"message": message, "remedy": "The log of the app says more."}
+            ended = {"message": message, "remedy": "The app's log says more."}
             ended["state"] = "failed"
         else:
             ended = {

@@ -35,7 +35,7 @@ MAX_K = 50
 
 K = Annotated[int | None, Field(ge=1, le=200, description="At most this many chunks.")]
 Profile = Annotated[
-    str | None, Field(description=f"How to filter, if not as usual: {', '.join(PROFILES)}.")
+    str | None, Field(description=f"How to filter, instead of as usual: {', '.join(PROFILES)}.")
 ]
 Collection = Annotated[str | None, Field(description="The collection, if not the usual one.")]
 Ids = Annotated[list[str], Field(description="Ids of chunks.")]

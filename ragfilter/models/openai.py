@@ -87,7 +87,7 @@ _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
                   "Check that it runs and that the base URL is right."),
 }  # fmt: skip
 _KEY: tuple[ChatErrorKind, str, str] = (
-    "auth", "refused the key", "Check OPENAI_API_KEY and that it may use this model."
+    "auth", "refused the key", "Check OPENAI_API_KEY and that it can use this model."
 )  # fmt: skip
 _STATUSES: Mapping[int, tuple[ChatErrorKind, str, str]] = {
     400: ("protocol", "refused the request",

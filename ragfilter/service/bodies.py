@@ -49,7 +49,7 @@ class QuestionBody(BaseModel):
 
     question: Question
     profile: Literal[tuple(PROFILES)] | None = Field(  # type: ignore[valid-type]
-        None, description="How to filter, if not as the service does."
+        None, description="How to filter. Default: the service's own settings."
     )
     settings: dict[str, Value] = Field(
         default={}, description="Single settings by path.", examples=[{"cutoff.max_results": 5}]
@@ -68,7 +68,7 @@ class QuestionBody(BaseModel):
 class SearchBody(QuestionBody):
     """A question about a collection of the workspace."""
 
-    collection: str | None = Field(None, description="If not the service's own.")
+    collection: str | None = Field(None, description="Default: the service's own.")
 
 
 class FilterBody(QuestionBody):
@@ -87,7 +87,7 @@ class RerankBody(BaseModel):
 
     query: Question
     documents: list[str | dict[str, JsonValue]] = Field(max_length=MAX_DOCUMENTS)
-    model: str = Field("", description="A profile; the service's own settings if it is none.")
+    model: str = Field("", description="A profile. Any other name uses the service's own settings.")
     top_n: int | None = Field(None, ge=1)
     return_documents: bool = False
 

@@ -43,7 +43,7 @@ class Deployment(BaseModel):
     Empty uses the bundled MiniLM."""
     catalogue_limit: int = Field(1_000_000, ge=0)
     """Largest collection, in chunks, whose rules and clearances are all kept in memory for
-    searches, about 0.5 KB each. Above it clearance is a condition of every search in the store, and
+    searches, about 0.5 KB each. In larger ones, the store checks clearance in every search, and
     rules are read with the hits."""
     fetch_models: bool = False
     """Whether to download a named model from the Hugging Face Hub if it is not on this machine when
@@ -64,7 +64,7 @@ class Deployment(BaseModel):
     rerank_key: SecretStr = SecretStr("")
     """API key of that reranker."""
     price_rerank: float = Field(0.0, ge=0)
-    """Price per thousand calls of it."""
+    """Price per thousand calls to that reranker."""
     allowed_hosts: str = ""
     """Host names under which the app is served in addition to 127.0.0.1, localhost and [::1],
     separated by commas; any port. A reverse proxy must pass on the Host header."""

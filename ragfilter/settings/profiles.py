@@ -80,7 +80,7 @@ PROFILES: Mapping[str, Profile] = {
         ),
         _profile(
             "short-answers",
-            "As full, but cuts sooner: for questions that one to three chunks answer.",
+            "Like full, but cuts sooner: for questions that one to three chunks answer.",
             fitted=DEMO,
             **_FULL | {"cutoff__relative_offset": 0.2},
         ),

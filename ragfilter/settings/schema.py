@@ -185,8 +185,8 @@ class Retrieval(Section):
     """Also search by words (BM25, or the text search of PostgreSQL), and add what it finds. Hits
     then have the scores lexical and fused (by reciprocal ranks), by which cutoff.score can cut."""
     source_pattern: str = setting("", label="Limit to files")
-    """Search only files whose name contains this text, or matches it as a pattern if it has a * ?
-    or [. Empty searches all files. References may still lead to other files."""
+    """Search only files whose name contains this text, or matches it if it is a pattern with * ? or
+    [. Empty searches all files. References may still lead to other files."""
 
 
 class Clearance(Section):
@@ -194,8 +194,8 @@ class Clearance(Section):
     on for every user who is given, and the setting counts only without one."""
 
     enabled: bool = setting(False)
-    """Hide chunks that the user may not see, before any other layer runs. Can be off only without a
-    user, or by hand on the page."""
+    """Hide chunks that are not cleared for the user, before any other layer runs. Can be off only
+    without a user, or by hand on the page."""
 
 
 class QueryMust(Section):
@@ -268,7 +268,7 @@ class Quality(Section):
     """Model that rescores the candidates: late interaction (bundled), a cross-encoder, one at the
     address of RAGFILTER_RERANK_URL (Cohere, Jina, vLLM, TEI), or none."""
     reranker_model: str = setting("cross-encoder/ms-marco-MiniLM-L-6-v2", label="Rerank model")
-    """Name or path of the cross-encoder, or the endpoint's name of the model."""
+    """Name or path of the cross-encoder, or the endpoint's name for the model."""
     reranker_batch: int = setting(
         32, unit="chunks", ge=1, le=1000, ceiling=100, label="Chunks per call"
     )
@@ -410,7 +410,7 @@ class Judge(Section):
     max_expansion: int = setting(
         50, unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit"
     )
-    """Maximum number of chunks that one expansion may bring in."""
+    """Maximum number of chunks that one expansion can add."""
 
 
 class Prune(Section):

@@ -41,7 +41,7 @@ def test_another_sample_of_the_same_is_no_drift() -> None:
     [
         (sample(0.6, 4, seed=1), True, "The corpus or the model moved: best distance"),
         (sample(0.4, 4, seed=1), True, "The filter got worse"),
-        (sample(0.4, 9, seed=1), False, "The filter decides otherwise, on distances as before"),
+        (sample(0.4, 9, seed=1), False, "The filter decides differently on similar distances"),
         (sample(0.4, 4, fell=20, seed=1), False, "share of fallbacks 0.000 → 0.333"),
         (sample(0.4, 0.2, seed=1), False, "share of empty results"),
     ],
@@ -91,7 +91,7 @@ def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> Mea
     [
         (measured(2), ""),
         (measured(2, shift=0.5, model="other"), "The corpus or the model moved: best distance ÷"),
-        (measured(2, most=1), "The filter got worse: what the search finds is as near as it was."),
+        (measured(2, most=1), "The filter got worse: the search finds chunks as near as before."),
     ],
 )
 def test_a_run_says_what_moved_since_an_earlier_one(now: MeasuredRun, told: str) -> None:

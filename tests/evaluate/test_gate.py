@@ -129,7 +129,7 @@ def test_changed_chunking_is_told_from_a_worse_filter() -> None:
     cut = rows(*(0.4,) * 8, q1=3)
     gate = decide(cut, baseline=baseline, now=other, mapped=0.98)
     assert gate.notes[0] == "Chunking changed, labels mapped: 98%."
-    assert gate.verdict == "The chunks are cut otherwise: recalibrate, then renew the baseline."
+    assert gate.verdict == "The chunking has changed: recalibrate, then renew the baseline."
     assert decide(rows(*(1.0,) * 8), baseline=baseline, now=other, mapped=0.98).verdict == ""
     # Labels that were mapped once, for an earlier baseline, excuse nothing later.
     worse = decide(rows(*(0.4,) * 8), baseline=baseline, now=other, mapped=0.98)

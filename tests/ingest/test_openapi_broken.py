@@ -57,10 +57,10 @@ def test_a_broken_description_in_a_folder_is_not_passed_over(
 @pytest.mark.parametrize(
     ("tree", "warning"),
     [
-        ({"paths": []}, "paths: this is no object"),
-        ({"paths": {"/a": {"$ref": "b.yaml"}}}, "paths /a: b.yaml is not at hand"),
-        ({"components": 5}, "components: this is no object"),
-        ({"components": {"schemas": {"A": 5}}}, "components schemas A: this is no object"),
+        ({"paths": []}, "paths: this is not an object"),
+        ({"paths": {"/a": {"$ref": "b.yaml"}}}, "paths /a: b.yaml is not available"),
+        ({"components": 5}, "components: this is not an object"),
+        ({"components": {"schemas": {"A": 5}}}, "components schemas A: this is not an object"),
     ],
 )
 def test_a_wrong_type_costs_the_part_and_no_more(tree: dict[str, Any], warning: str) -> None:

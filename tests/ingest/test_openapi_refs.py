@@ -43,7 +43,7 @@ def test_where_references_lead(ref: str, refs: tuple[str, ...], missing: bool) -
     assert found["t:Asking"].chunk.refs == refs
     assert warnings(found) == (
         [
-            f"pets.yaml, components schemas Asking: the reference {ref} leads to nothing that was "
+            f"pets.yaml, components schemas Asking: the reference {ref} points to nothing that was "
             "loaded; it is left out."
         ]
         if missing

@@ -200,7 +200,7 @@ def test_a_file_alone_reads_nothing_outside_its_folder(tmp_path: Path, ref: str)
     (record,) = load(written(tmp_path, "api/o.yaml", json.dumps(tree)))
     assert "secret" not in record.chunk.text
     (warning,) = record.warnings
-    assert "leads to nothing that was loaded" in warning
+    assert "points to nothing that was loaded" in warning
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_what_is_not_in_the_folder_is_told(tmp_path: Path, ref: str, through: st
     assert found["t:A"].chunk.refs == ()
     assert "secret" not in found["t:A"].chunk.text
     (warning,) = warnings(found)
-    assert "leads to nothing that was loaded" in warning
+    assert "points to nothing that was loaded" in warning
 
 
 def test_files_that_nothing_refers_to_are_skipped_and_named(

@@ -119,7 +119,7 @@ class Items:
     def _operations(self, source: str, key: str, path: str, given: Any) -> Iterator[Item]:
         node = self.api.end(given)
         if ref := ref_of(node):
-            self.problems[source].append(f"{source}, {key} {path}: {ref} is not at hand")
+            self.problems[source].append(f"{source}, {key} {path}: {ref} is not available")
         kind: Kind = "operation" if key == "paths" else "webhook"
         # What the description says is about calls to the API, not for the webhooks that it calls.
         general = self.api.trees[source].get("security") if key == "paths" else None
@@ -138,13 +138,13 @@ class Items:
         """The objects under a key, by name. What is of another type is left out and told."""
         parts = {} if node is None else node
         if not isinstance(parts, dict):
-            self.problems[source].append(f"{source}, {' '.join(place)}: this is no object")
+            self.problems[source].append(f"{source}, {' '.join(place)}: this is not an object")
         for name, part in as_dict(parts).items():
             if isinstance(part, dict):
                 yield name, part
             elif not name.startswith("x-"):
                 self.problems[source].append(
-                    f"{source}, {' '.join((*place, name))}: this is no object"
+                    f"{source}, {' '.join((*place, name))}: this is not an object"
                 )
 
     def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:

@@ -102,7 +102,7 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
     for item, chunk_id in ids.items():
         leads, missing = items.leads(item)
         items.problems[item.source] += (
-            f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
+            f"{item.where}: the reference {ref[:200]} points to nothing that was loaded"
             for ref in missing
         )
         name = api_title(item.source, trees[item.source])
