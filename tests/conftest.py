@@ -164,7 +164,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A workspace's own judge prompts, which the process knows once it is open, reach no other
     test."""
-    monkeypatch.setattr(judge_prompts, "_own", ())
+    monkeypatch.setattr(judge_prompts, "_own", None)
     judge_prompts._read.cache_clear()
 
 

@@ -100,10 +100,6 @@ def test_own_prompts_come_beside_the_packaged_ones(tmp_path: Path) -> None:
     assert Judge(prompt="mine").prompt == "mine"
     assert "strictly" in judge_prompts.variant("strict").instructions
     assert judge_prompts.variant("default").version == "1"
-    # Another workspace that is opened takes nothing away.
-    judge_prompts.use_folder(None)
-    judge_prompts.use_folder(own(tmp_path / "other", "theirs"))
-    assert judge_prompts.names() == ("default", "strict", "terse", "mine", "theirs")
 
 
 def test_the_library_knows_them_by_the_variable(

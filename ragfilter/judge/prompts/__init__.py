@@ -11,8 +11,8 @@ file has
 
 Your own files add to the packaged ones, and replace those with the same name. They are in
 `prompts/` in the workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read
-without a workspace. All workspaces of a process share their prompts, since settings are checked
-wherever they are made; of two with one name, the workspace opened last has the one that counts.
+without a workspace. The whole process has one such folder, from the workspace opened last:
+settings are checked wherever they are made.
 
 `ragfilter.judge.call` says in every variant how an answer must look, and that chunk text is data,
 because the parser and the guards depend on it. Files are read once for each opened workspace.
@@ -43,7 +43,7 @@ ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
 FIELDS: tuple[Line, ...] = get_args(Line)
 MIN_TOKENS = 20
 
-_own: tuple[Path, ...] = ()
+_own: Path | None = None
 
 
 def _name_actions(text: str) -> str:
@@ -71,11 +71,10 @@ class _File(PromptVariant):
 
 
 def use_folder(folder: Path | None) -> None:
-    """Make the prompts in `folder` available to this process, besides those that already are. With
-    none but the packaged ones, RAGFILTER_JUDGE_PROMPTS is used, if set."""
+    """Make the prompts in `folder` available to this process, besides the packaged ones; None uses
+    RAGFILTER_JUDGE_PROMPTS, if set."""
     global _own
-    if folder:
-        _own = (*(each for each in _own if each != _whole(folder)), _whole(folder))
+    _own = _whole(folder) if folder else None
     # They may have been edited.
     _read.cache_clear()
 
@@ -102,7 +101,7 @@ def described() -> dict[str, str]:
 
 def _every() -> Mapping[str, PromptVariant]:
     named = os.environ.get(VARIABLE)
-    return _read((FOLDER, *(_own or ((_whole(Path(named)),) if named else ()))))
+    return _read(FOLDER, _own or (_whole(Path(named)) if named else None))
 
 
 def _whole(folder: Path) -> Path:
@@ -111,8 +110,8 @@ def _whole(folder: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _read(folders: tuple[Path, ...]) -> Mapping[str, PromptVariant]:
-    return MappingProxyType({name: v for each in folders for name, v in read_folder(each).items()})
+def _read(packaged: Path, own: Path | None) -> Mapping[str, PromptVariant]:
+    return MappingProxyType(read_folder(packaged) | (read_folder(own) if own else {}))
 
 
 def read_folder(folder: Path) -> dict[str, PromptVariant]:
