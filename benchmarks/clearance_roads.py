@@ -40,7 +40,7 @@ from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.service.app import Serving, make_app
-from ragfilter.service.gate import Caller, hashed
+from ragfilter.service.gate import Caller, token_hash
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
@@ -275,7 +275,7 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
                 ],
             )
         tokens = {
-            hashed(token_of(user)): Caller(token_of(user), user, None, metrics=True)
+            token_hash(token_of(user)): Caller(token_of(user), user, None, metrics=True)
             for user in USERS
         }
         app = make_app(Serving(bench, "roads", SETTINGS, tokens, Caller()))

@@ -6,6 +6,7 @@ RagfilterError
 │   └── RuleError         a query_must rule is invalid; names the place
 ├── StoreError            the vector store refused or failed
 │   ├── StoreUnavailable  no answer within the deadline
+│   │   └── OutcomeUnknown   nor to whether a change was saved
 │   ├── CollectionMissing
 │   └── WorkspaceLocked   another process owns the workspace folder
 ├── ModelError            an embedding model or reranker cannot be loaded or run
@@ -36,22 +37,9 @@ _PLAINLY = {
 }
 
 Action = Literal[
-    "",
-    "index",
-    "finish",
-    "rebuild",
-    "replace",
-    "folder",
-    "writable",
-    "open",
-    "close",
-    "runs",
-    "baseline",
-    "tune",
-    "recalibrate",
-    "label",
-    "settings",
-]
+    "", "index", "finish", "rebuild", "replace", "folder", "writable", "open", "close", "runs",
+    "baseline", "tune", "recalibrate", "label", "settings",
+]  # fmt: skip
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
 collection, open it with its model, close it, list the saved runs, make a new baseline, tune
@@ -115,6 +103,10 @@ class StoreError(RagfilterError):
 
 class StoreUnavailable(StoreError):
     """The vector store did not answer within the deadline."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """It did not say whether a change was saved: it may have been."""
 
 
 class CollectionMissing(StoreError):

@@ -39,11 +39,11 @@ def readable_level(value: object) -> int | None:
 class Chunk:
     """A passage of the corpus.
 
-    `clearance` is 0 for public, larger for more secret, and None if it cannot be read (such a
-    chunk is hidden): a clearance that is no level, or a department that is no text, becomes None.
+    `clearance` is 0 for public and larger for more secret. It is None, and the chunk hidden, if the
+    clearance is not a level or the department is not text.
     `rule` is the `query_must` JSON text as stored, readable or not.
-    `loaded` is False for a chunk known only by id, rule and clearance (its text was not fetched).
-    `metadata` are the source's own fields: plain JSON values, which no bundled layer reads.
+    `loaded` is False if only id, rule and clearance are known (the text was not fetched).
+    `metadata` holds the source's own fields: plain JSON values, which no bundled layer reads.
     """
 
     id: str
@@ -80,10 +80,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks. `level` is 0 for the public, and higher for those who may see more. Only users of a
+    """The user who asks. `level` is 0 for the public, and higher levels see more. Only users of a
     department see its chunks.
 
-    Only `refusal` decides who may see what, and it fails closed. An `unrestricted` user sees
+    Only `refusal` decides who sees what, and it fails closed. An `unrestricted` user sees
     everything, like a call without a user if the clearance layer is off. Raises InputError for a
     level that is not a whole number of at least 0, and for departments that are not text.
     """
@@ -107,7 +107,7 @@ class User:
         object.__setattr__(self, "departments", tuple(departments))
 
     def refusal(self, chunk: Chunk) -> str:
-        """Why the user may not see `chunk`, in words; empty if they may."""
+        """Why `chunk` is hidden from the user, in words; empty if it is not."""
         if self.unrestricted:
             return ""
         if chunk.clearance is None:
@@ -119,7 +119,7 @@ class User:
         return ""
 
     def sees(self, chunk: Chunk) -> bool:
-        """Whether the user may see `chunk`."""
+        """Whether the user can see `chunk`."""
         return not self.refusal(chunk)
 
 
@@ -161,13 +161,13 @@ class Hit:
     """A chunk that a retrieval found.
 
     `distance` is to the *query*, in the collection's space, even if another retrieval found the
-    chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
-    ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
-    1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
-    0..1, higher is better. `scores` come from other searches, by name: ``lexical``, ``fused``,
-    a caller's own. `contributions` is what each piece of the text adds to the answer, 0..1,
-    as a pruner says; `struck` are the spans of the text that the context leaves out, in order.
-    `doc` is the object that a caller passed, None for a hit of a search.
+    chunk. `found_by` names it: ``query``, ``rules`` (the exact query over chunks whose rules hold),
+    ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``. `rank` is the 1-based place by
+    distance, or 0 for a chunk added by expansion. `rerank_score` is 0..1; higher is better.
+    `scores` come from other searches, by name: ``lexical``, ``fused``, a caller's own.
+    `contributions` is a pruner's estimate of what each piece of the text adds to the answer, 0..1;
+    `struck` are the spans of the text that the context leaves out, in order.
+    `doc` is the object that a caller passed, or None for a hit from a search.
     """
 
     chunk: Chunk
@@ -295,6 +295,11 @@ class Pool:
     warnings: tuple[str, ...] = ()
     queries: int = 0
     gather_ms: float = field(default=0.0, compare=False)
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Those of hits and reachable ones, and what they refer to."""
+        return (*(hit.chunk for hit in (*self.hits, *self.reachable)), *self.references)
 
     @property
     def distances(self) -> list[float]:
@@ -522,9 +527,10 @@ class PoolResult:
         return sum(hit.rank > 0 for hit in self.hits)
 
     @property
-    def fell_back(self) -> bool:
-        """Whether a layer fell back, because a model failed or was not asked."""
-        return bool(self.needs) or any(trace.failed for trace in self.traces)
+    def fallbacks(self) -> list[LayerName]:
+        """The layers that fell back, because a model failed or was not asked."""
+        waiting = {need.layer for need in self.needs}
+        return [t.layer for t in self.traces if t.failed or t.layer in waiting]
 
     def trace(self, layer: LayerName) -> LayerTrace:
         """The trace of `layer`. Raises KeyError if it was not run."""

@@ -22,9 +22,9 @@ Progress = Callable[[int, int], None]
 class Where:
     """The part of a filter that is pushed into the store; None means no condition.
 
-    `user`: only chunks that this user may see. `sources`: only chunks of these sources, exactly as
-    the catalogue names them. `rules`: only chunks without a rule or with one of these, which only
-    `DistinctRules` are asked for.
+    `user`: only chunks that this user can see. `sources`: only chunks from these sources, exactly
+    as the catalogue names them. `rules`: only chunks without a rule or with one of these; only
+    `DistinctRules` gets it.
     """
 
     user: User | None = None
@@ -45,7 +45,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """What an embedder may also offer: which words its model has as a whole."""
+    """Optional for an embedder: which words its model has as one token."""
 
     def knows(self, word: str) -> bool:
         """Whether the model reads `word` (lower case) as one token. Raises ModelError."""
@@ -69,11 +69,11 @@ class Catalogue(dict[str, Chunk]):
         return tuple(found.values())
 
     def visible(self, user: User) -> int:
-        """How many chunks `user` may see."""
+        """How many chunks `user` can see."""
         return sum(n for chunk, n in self._crowds if user.sees(chunk))
 
     def share(self, user: User) -> float:
-        """The share of the chunks that `user` may see; 1 if there are none."""
+        """The share of the chunks that `user` can see; 1 if there are none."""
         return self.visible(user) / len(self) if self else 1.0
 
     @cached_property
@@ -104,7 +104,7 @@ class Collection(Protocol):
     @property
     def incomplete(self) -> str:
         """Why a query may miss chunks (indexing was interrupted, the index is damaged) and what to
-        do about it; empty if the collection is complete. A store may leave this property out.
+        do about it; empty if the collection is complete. This property is optional.
         """
         ...
 
@@ -130,17 +130,16 @@ class Collection(Protocol):
         ...
 
     def catalogue(self) -> Mapping[str, Chunk] | None:
-        """Every chunk by id without text: what rules and clearance need. None if the collection is
-        too large for that. Then clearance is a condition of every search, and rules are read with
-        the hits.
+        """Every chunk by id, without text: what rules and clearance need. None if the collection is
+        too large for that. Every search then checks clearance, and rules are read with the hits.
         """
         ...
 
 
 @runtime_checkable
 class DistinctRules(Protocol):
-    """What a collection may also offer: rules as a condition of a search (`Where.rules`), so that
-    memory grows with the distinct rules and not with the chunks."""
+    """Optional for a collection: rules as a condition of a search (`Where.rules`), so memory grows
+    with the distinct rules, not with the chunks."""
 
     def distinct_rules(self) -> tuple[str, ...]:
         """The distinct rule texts. Raises StoreError."""
@@ -149,8 +148,8 @@ class DistinctRules(Protocol):
 
 @runtime_checkable
 class TextSearch(Protocol):
-    """What a collection may also offer: a search by words, whose scores depend on no other chunk
-    than the one scored."""
+    """Optional for a collection: a search by words. A chunk's score must not depend on other
+    chunks."""
 
     def matching(
         self, query: str, n: int, *, where: Where | None = None
@@ -182,8 +181,8 @@ class PrunePassage(NamedTuple):
 
 @runtime_checkable
 class Pruner(Protocol):
-    """Says what each piece of a text contributes to the answer of a query, from 0 for nothing to
-    1. What it says of a passage must depend on nothing but the query and that passage."""
+    """Says what each piece of a text contributes to answering a query, from 0 for nothing to 1.
+    The values for a passage must depend only on the query and that passage."""
 
     @property
     def name(self) -> str: ...

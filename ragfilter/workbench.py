@@ -30,8 +30,7 @@ from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.cache import TextCache
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace import TextCache, Workspace
 from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
@@ -226,11 +225,13 @@ class Workbench:
         Raises CollectionMissing, and StoreError if another model made its vectors.
         """
         try:
-            embedder = self.recorded_embedder(name).name
+            # Its own model need not be checked.
+            named = self.deployment.embedding_model or self.stores.opening(name).embedder
+            embedder = self.recorded_embedder(name).name if named else ""
             return self.stores.of(name).collection(name, embedder=embedder)
         except CollectionMissing:
-            names = [info.name for info in self.collections()]
-            known = f"There are: {', '.join(names)}. " if names else ""
+            names = ", ".join(info.name for info in self.collections())
+            known = f"There are: {names}. " if names else ""
             copied = name in self.workspace.copied()
             but = ", but there is a copy of it" if copied else ""
             raise CollectionMissing(
@@ -257,7 +258,7 @@ class Workbench:
         model = self.once(key, partial(self._make_reranker, quality))
         if isinstance(model, CrossEncoderReranker):
             # Now, since loading may take longer than scoring is given.
-            model.model()
+            model.prepare()
         return model
 
     @property
@@ -279,10 +280,8 @@ class Workbench:
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
         collection = self.collection(name)
-        embedder = self.query_embedder(collection)
-        return Backends(
-            collection, embedder, self.reranker, self.chat, self.judgements, self.pruner
-        )
+        models = self.reranker, self.chat, self.judgements, self.pruner
+        return Backends(collection, self.query_embedder(collection), *models)
 
     def before_closing(self, call: Callable[[], None]) -> None:
         """Register `call` to be made before anything is closed."""
@@ -322,12 +321,9 @@ class Workbench:
             fetch = self.deployment.fetch_models
             return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
         if quality.reranker == "http":
-            reranker = HttpReranker(
-                quality.reranker_model,
-                self.rerank_endpoint,
-                timeout_s=quality.reranker_timeout_ms / 1000,
-                batch=quality.reranker_batch,
-            )
+            timeout_s, batch = quality.reranker_timeout_ms / 1000, quality.reranker_batch
+            endpoint, model = self.rerank_endpoint, quality.reranker_model
+            reranker = HttpReranker(model, endpoint, timeout_s=timeout_s, batch=batch)
             self._closing.callback(reranker.close)
             return reranker
         # Its scores are fitted for the bundled model, whichever model the collection is made with.
@@ -348,13 +344,9 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
     return Workspace.open(
-        deployment.data_dir,
-        kind=kind,
-        server=server,
-        database_url=deployment.database_url,
-        address=deployment.address,
-        catalogue_limit=deployment.catalogue_limit,
-    )
+        deployment.data_dir, kind=kind, server=server, database_url=deployment.database_url,
+        address=deployment.address, catalogue_limit=deployment.catalogue_limit,
+    )  # fmt: skip
 
 
 def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:

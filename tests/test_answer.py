@@ -10,7 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import UNFINISHED, VERSION, Answer, AnswerStream, Prices, cited
+from ragfilter.answer.stream import UNFINISHED, VERSION, Answer, AnswerStream, Prices, citations
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Delta, Embedder, Message, Usage, Vectors
@@ -90,7 +90,7 @@ def ask(
     ],
 )
 def test_citations(text: str, n: int, known: tuple[int, ...], unknown: tuple[int, ...]) -> None:
-    assert cited(text, n) == (known, unknown)
+    assert citations(text, n) == (known, unknown)
 
 
 def test_an_answer_by_the_model() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from stores import OneVector, large, unit
 
-from ragfilter.engine.complete import complete, without_failures
+from ragfilter.engine.complete import Completion, without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
@@ -130,10 +130,6 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     assert "the judge failed" in failed.trace("judge").note
     again = replay(without_failures(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
-    pool = complete(
-        without_failures(pool, "judge"),
-        again.needs,
-        LLM,
-        replace(backends, chat=Judging(root="KEEP")),
-    )
+    completion = Completion(LLM, replace(backends, chat=Judging(root="KEEP")))
+    pool = completion.complete(without_failures(pool, "judge"), again.needs)
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]

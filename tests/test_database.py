@@ -84,7 +84,7 @@ def test_a_table_with_other_columns_is_another_schema_and_stays(
         book(url)
     assert columns(engine, table) == there
     engine.dispose()
-    differing = caught.value.message.partition(" has another schema, in ")[2].split(", ")
+    differing = caught.value.message.partition(" has another schema: ")[2].split(", ")
     assert {added, "" if change == "added" else column} - {""} <= {w.strip(").") for w in differing}
     assert f"the table {table} in {url.partition(':')[0]}" in caught.value.message
     assert "not damaged" in caught.value.remedy

@@ -21,7 +21,7 @@ from stores import large
 from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
-from ragfilter.engine.complete import complete
+from ragfilter.engine.complete import Completion
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
@@ -325,7 +325,7 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     result = replay(pool, settings, user)
     check(hidden, exports(result))
     for _ in range(3):
-        pool = complete(pool, result.needs, settings, backends, user)
+        pool = Completion(settings, backends, user).complete(pool, result.needs)
         result = replay(pool, settings, user)
     check(hidden, exports(result))
     check(hidden, handed(result))
@@ -382,7 +382,7 @@ def test_a_reference_to_what_is_hidden_is_not_in_the_judges_prompt() -> None:
         ports.out.clear()
         settings = Settings().with_values(on | {"clearance.enabled": clearance})
         pool = gather("q", settings, ports.backends())
-        complete(pool, replay(pool, settings).needs, settings, ports.backends())
+        Completion(settings, ports.backends()).complete(pool, replay(pool, settings).needs)
         prompts.append("\n".join(ports.out))
     assert "references: other\n" in prompts[0]
     assert "references: secret, gone, other\n" in prompts[1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from referring import CHUNKS
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.complete import complete
+from ragfilter.engine.complete import Completion
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
@@ -142,7 +142,7 @@ def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
     assert made is not None
     assert made.currency == "EUR"
     assert (made.asked, made.left_out, made.at_most_ms) == (11, 0, 5000)
-    pool = complete(result.pool, result.needs, LLM, world.backends())
+    pool = Completion(LLM, world.backends()).complete(result.pool, result.needs)
     (judgement,) = pool.judgements
     # The fake counts no tokens, so both are the same estimate of the same text.
     assert judgement.prompt_tokens == made.prompt_tokens
@@ -171,7 +171,7 @@ def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
     before = forecast(result, model="world", judgements=judgements)
     assert before is not None
     assert (before.remembered, before.usual_ms) == (False, None)
-    complete(result.pool, result.needs, LLM, world.backends(judgements))
+    Completion(LLM, world.backends(judgements)).complete(result.pool, result.needs)
     after = forecast(result, model="world", judgements=judgements)
     assert after is not None
     assert after.remembered

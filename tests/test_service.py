@@ -37,7 +37,7 @@ from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.app import Serving, make_app
 from ragfilter.service.executor import Executor
-from ragfilter.service.gate import MAX_BYTES, Caller, Refused, hashed, read_tokens
+from ragfilter.service.gate import MAX_BYTES, Caller, Refused, read_tokens, token_hash
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
 
@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FULL = of_profile("full")
 ADA = Caller("ada", rf.User(2, ("ops",)), frozenset(("demo",)))
 BEN = Caller("ben", rf.User(0), metrics=True)
-TOKENS = {hashed("for-ada"): ADA, hashed("for-ben"): BEN}
+TOKENS = {token_hash("for-ada"): ADA, token_hash("for-ben"): BEN}
 QUESTION = "Do trolls heal?"
 
 
@@ -393,7 +393,7 @@ def test_a_token_is_shown_once_and_its_hash_is_kept(
         assert made not in said.out
         with file.open("a") as opened:
             opened.write(said.out)
-        assert hashed(made) in said.out
+        assert token_hash(made) in said.out
     ada, ben = read_tokens(file).values()
     assert (ada, ben) == (ADA, replace(BEN, metrics=True))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.text.words import FUNCTION_WORDS, overlaps, stated, values
+from ragfilter.text.words import FUNCTION_WORDS, overlaps, shared_values, values
 
 
 def test_overlap_by_hand() -> None:
@@ -68,4 +68,4 @@ def test_law_a_passage_states_what_it_has_in_common_with_the_query(
     query: list[str], passage: list[str]
 ) -> None:
     asked, text = values(" ".join(query)), " ".join(passage)
-    assert stated(asked, text) == asked & values(text)
+    assert shared_values(asked, text) == asked & values(text)

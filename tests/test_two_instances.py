@@ -20,8 +20,8 @@ from ragfilter.indexing.queue import IndexJob, Worker, queue_of
 from ragfilter.indexing.sentences import Sentences
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.cache import TextCache
 from ragfilter.stores.foreign import FILE, Opening, openings
+from ragfilter.stores.workspace import TextCache
 from ragfilter.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,19 +1,27 @@
 """Reads a chat model's reply: in whole characters, up to a size, without its thoughts, and the
-tokens that it took.
+tokens that it took. Stores what was read.
 
 A model behind the protocol may send anything, so every caller reads through this module.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from contextlib import suppress
+from dataclasses import astuple
+from hashlib import sha256
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.answer.context import estimate
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
-from ragfilter.protocols import ChatModel, Delta, Message, Usage
+from ragfilter.protocols import ChatModel, Delta, Message, Texts, Usage
 from ragfilter.text.normalise import ends_in_half, whole
+
+T = TypeVar("T")
 
 MAX_BYTES = 128 * 1024
 """An answer is a few thousand bytes; one of a model that thinks aloud, a hundred thousand."""
@@ -73,6 +81,32 @@ def ask(
         error, failed = f"the model failed ({type(failure).__name__})", "model"
     text = "".join(pieces)
     return Reply(text, usage or estimated_usage(messages, text, failed), error, failed)
+
+
+class StoredReplies(Generic[T]):
+    """What replies of `endpoint` said, as values of the type `kind`, by what was asked. Every key
+    in `texts` begins with `name`; without `texts`, nothing is stored."""
+
+    def __init__(self, name: str, kind: Any, texts: Texts | None, endpoint: str) -> None:
+        self._name, self._values = name, TypeAdapter(kind)
+        self._texts, self._endpoint = texts, endpoint
+
+    def get(self, *request: object) -> T | None:
+        """What the reply to this request said; None if it is not there, or cannot be read."""
+        text = self._texts.get(self._key(request)) if self._texts else None
+        with suppress(ValidationError):
+            return None if text is None else self._values.validate_json(text)
+        return None
+
+    def put(self, value: T, *request: object) -> None:
+        """Store a value, unless it holds lone surrogates, which cannot be written."""
+        with suppress(ValueError):
+            if self._texts is not None:
+                self._texts.put(self._key(request), self._values.dump_json(value).decode())
+
+    def _key(self, request: Sequence[object]) -> str:
+        asked = json.dumps([self._endpoint, *request], default=astuple)
+        return f"{self._name}:{sha256(asked.encode()).hexdigest()}"
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:

@@ -8,20 +8,22 @@ which contains only chunks that the user may see. The prompt itself is not store
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field, replace
 from time import perf_counter
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
-
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
-from ragfilter.answer.reply import MAY_BE_MARK, bounded, estimated_usage, without_thought
+from ragfilter.answer.reply import (
+    MAY_BE_MARK,
+    StoredReplies,
+    bounded,
+    estimated_usage,
+    without_thought,
+)
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Embedder, Message, Texts, Usage
 
@@ -88,6 +90,7 @@ class Answer:
     cached: bool = field(default=False, compare=False)
 
 
+@dataclass
 class AnswerStream:
     """Yields the text in pieces, once. `answer` is the answer so far.
 
@@ -96,23 +99,17 @@ class AnswerStream:
     only ends (its beginning is in the prompt) may have been yielded, but is not in `answer`.
     """
 
-    def __init__(
-        self,
-        query: str,
-        context: Context,
-        chat: ChatModel | None,
-        embedder: Embedder,
-        *,
-        timeout_s: float,
-        prices: Prices | None = None,
-    ) -> None:
-        self._query = query
-        self._context = context
-        self._chat = chat if context.chunks else None
-        self._embedder = embedder
-        self._timeout_s = timeout_s
-        self._prices = prices
-        self._prompt = messages(query, context) if self._chat else ()
+    query: str
+    context: Context
+    chat: ChatModel | None
+    embedder: Embedder
+    _: KW_ONLY
+    timeout_s: float
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        self.chat = self.chat if self.context.chunks else None
+        self._prompt = messages(self.query, self.context) if self.chat else ()
         self._received: list[str] = []
         self._quoted: list[int] = []
         self._doubt = ""
@@ -149,12 +146,12 @@ class AnswerStream:
     @property
     def _text(self) -> str:
         text = "".join(self._received)
-        return text if self._chat is None else without_thought(text)
+        return text if self.chat is None else without_thought(text)
 
     @property
     def answer(self) -> Answer:
         text, usage = self._text, self._usage or Usage()
-        if self._chat is None:
+        if self.chat is None:
             # The quotes may themselves contain numbers in brackets.
             quoted = tuple(dict.fromkeys(self._quoted))
             answer = Answer(text, quoted, model=EXTRACTIVE, extractive=True)
@@ -162,21 +159,21 @@ class AnswerStream:
             if self._usage is None and (self._received or self._failed):
                 usage = estimated_usage(self._prompt, "".join(self._received), self._failed)
             answer = _llm_answer(
-                text, self._prompt, self._context, self._chat.name, usage, self._prices
+                text, self._prompt, self.context, self.chat.name, usage, self.prices
             )
-        currency = self._prices.currency if self._prices else ""
+        currency = self.prices.currency if self.prices else ""
         return replace(
             answer, currency=currency, error=self._error, failed=self._failed, doubt=self._doubt,
             ms=self._ms,
         )  # fmt: skip
 
     def _pieces(self) -> Iterator[str]:
-        if not self._context.chunks:
+        if not self.context.chunks:
             yield self._say(EMPTY)
-        elif self._chat is None:
-            hits = self._context.chunks
-            quotes = extract(self._query, hits, self._embedder)
-            self._doubt = doubt(self._query, hits, quotes, self._embedder)
+        elif self.chat is None:
+            hits = self.context.chunks
+            quotes = extract(self.query, hits, self.embedder)
+            self._doubt = doubt(self.query, hits, quotes, self.embedder)
             for quote in quotes:
                 between = "\n\n" if self._quoted else ""
                 self._quoted.append(quote.number)
@@ -184,7 +181,7 @@ class AnswerStream:
         else:
             shown = end = ""
             waits = False
-            for delta in bounded(self._chat.stream(self._prompt, timeout_s=self._timeout_s)):
+            for delta in bounded(self.chat.stream(self._prompt, timeout_s=self.timeout_s)):
                 self._usage = delta.usage or self._usage
                 end = end[-MARK_CHARS:] + self._say(delta.text)
                 waits = waits or MAY_BE_MARK.search(end) is not None
@@ -215,7 +212,7 @@ def _llm_answer(
     prices: Prices | None,
 ) -> Answer:
     """An answer of an LLM, at today's prices."""
-    known, unknown = cited(text, len(context.chunks))
+    known, unknown = citations(text, len(context.chunks))
     return Answer(
         text, known, unknown, model=model, prompt=prompt, prompt_version=VERSION, usage=usage,
         cost=None if prices is None else prices.of(usage),
@@ -223,7 +220,7 @@ def _llm_answer(
     )  # fmt: skip
 
 
-def cited(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers cited in `text`: those from 1 to `n_chunks`, and the others."""
     numbers: dict[int, None] = {}
     for group in _CITATION.findall(text):
@@ -259,45 +256,27 @@ def messages(query: str, context: Context) -> tuple[Message, ...]:
     return (Message("system", SYSTEM), Message("user", user))
 
 
-_STORED = TypeAdapter(tuple[str, Usage, float])
-
-
 class Answers:
     """The answers of the endpoint `endpoint` in `texts`; None stores nothing."""
 
     def __init__(self, texts: Texts | None = None, endpoint: str = "") -> None:
-        self._texts = texts
-        self._endpoint = endpoint
+        kind = tuple[str, Usage, float]
+        self._stored = StoredReplies[tuple[str, Usage, float]]("answer-1", kind, texts, endpoint)
 
     def get(
         self, query: str, context: Context, model: str, prices: Prices | None = None
     ) -> Answer | None:
         """The model's earlier answer, None if there is none. Its cost is at today's prices."""
-        if self._texts is None or not context.chunks:
-            return None
         prompt = messages(query, context)
-        stored = self._texts.get(self._key(model, prompt))
+        stored = self._stored.get(model, VERSION, prompt) if context.chunks else None
         if stored is None:
             return None
-        try:
-            text, usage, ms = _STORED.validate_json(stored)
-        except ValidationError:
-            return None
+        text, usage, ms = stored
         answer = _llm_answer(text, prompt, context, model, usage, prices)
         return replace(answer, ms=ms, cached=True)
 
     def put(self, answer: Answer) -> None:
         """Store a model's answer if it is complete and not empty."""
-        if self._texts is None or answer.error or not answer.prompt or not answer.text.strip():
-            return
-        try:
-            stored = _STORED.dump_json((answer.text, answer.usage, answer.ms)).decode()
-        except ValueError:
-            # Lone surrogates: such a text cannot be written.
-            return
-        self._texts.put(self._key(answer.model, answer.prompt), stored)
-
-    def _key(self, model: str, prompt: Sequence[Message]) -> str:
-        lines = [(message.role, message.content) for message in prompt]
-        key = json.dumps([self._endpoint, model, VERSION, lines])
-        return f"answer-1:{sha256(key.encode()).hexdigest()}"
+        if answer.prompt and answer.text.strip() and not answer.error:
+            stored = answer.text, answer.usage, answer.ms
+            self._stored.put(stored, answer.model, VERSION, answer.prompt)

@@ -15,13 +15,12 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from ragfilter.basics.threads import within
-from ragfilter.errors import InputError, StoreError, StoreUnavailable, extra
+from ragfilter.errors import InputError, OutcomeUnknown, StoreError, StoreUnavailable, extra
 from ragfilter.text.urls import shown
 
 with extra("chroma"):
     import sqlalchemy as sa
-    from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+    from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
     from sqlalchemy.schema import CreateIndex, CreateTable
 
 T = TypeVar("T")
@@ -55,7 +54,7 @@ CAUSES = {
 }
 """What PostgreSQL complains about, and what to do about it."""
 UNREACHED = re.compile(
-    "resolve|connect|timeout|closed|terminat|shutting down|starting up|recovery mode"
+    "no answer|resolve|connect|timeout|closed|terminat|shutting down|starting up|recovery mode"
 )
 
 
@@ -92,7 +91,10 @@ class Book:
     def __init__(self, url: str) -> None:
         """Open it, making its tables if they are missing. Raises InputError: bad URL."""
         self._url = url
-        self._engine = connect(url, self.what, self.busy_s)
+        self._engine = connect(url, self.what, self.busy_s, lambda: self._timeout_s)
+        self._reading = self._engine
+        if self._engine.dialect.name == "postgresql":
+            self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         try:
             self._prepare()
         except StoreError:
@@ -112,7 +114,7 @@ class Book:
                 if self._engine.dialect.name == "sqlite":
                     # Readers then never wait for a writer. The file remembers it.
                     connection.execute(sa.text("PRAGMA journal_mode=WAL"))
-            with self._engine.begin() as connection:
+            with self._writing() as connection:
                 if self._engine.dialect.name == "postgresql":
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
                 for table in self.tables:
@@ -133,38 +135,39 @@ class Book:
                 )
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
-        if (shared := self._shared) is not None:
-            with self._guard():
-                return list(shared.execute(query))
+        with self._connected() as connection:
+            return list(connection.execute(query))
 
-        def work() -> list[sa.Row[Any]]:
-            with self._engine.connect() as connection:
-                return list(connection.execute(query))
-
-        if self._engine.dialect.name == "sqlite":
-            with self._guard():
-                return work()
-        return self._in_time(work)
-
-    def _in_time(self, work: Callable[[], T]) -> T:
-        """What `work` reads from a server. Raises StoreUnavailable at the deadline."""
-        try:
-            with self._guard():
-                return within(self._timeout_s, work)
-        except TimeoutError as error:
-            raise StoreUnavailable(
-                f"The database at {self._where} did not answer in time.",
-                remedy="Check that its server runs and is not overloaded.",
-            ) from error
+    @contextmanager
+    def _connected(self, engine: sa.Engine | None = None) -> Iterator[sa.Connection]:
+        """The connection of the transaction that this thread has begun, or one to read with."""
+        with self._guard():
+            if (shared := self._shared) is not None:
+                yield shared
+            else:
+                with (engine or self._reading).connect() as connection:
+                    yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        if (shared := self._shared) is not None:
-            with self._guard():
+        with self._guard():
+            if (shared := self._shared) is not None:
                 yield shared
-            return
-        with self._guard(), self._engine.begin() as connection:
-            yield connection
+                return
+            with self._engine.connect() as connection, connection.begin() as change:
+                yield connection
+                self._commit(change)
+
+    def _commit(self, change: sa.RootTransaction) -> None:
+        try:
+            change.commit()
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            raise OutcomeUnknown(
+                f"{self.called} did not say whether it has saved the change.",
+                remedy="Look whether it has, once it answers again, before you repeat it.",
+            ) from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -252,8 +255,11 @@ class OptionalBook(Book):
             return otherwise
 
 
-def connect(url: str, what: str, busy_s: float = BUSY_S) -> sa.Engine:
-    """The engine of the database at `url`, which keeps `what`. Raises InputError: bad URL."""
+def connect(
+    url: str, what: str, busy_s: float = BUSY_S, seconds: Callable[[], float] = lambda: BUSY_S
+) -> sa.Engine:
+    """The engine of the database at `url`, which keeps `what`; a server answers within `seconds()`.
+    Raises InputError: bad URL."""
     try:
         parsed = sa.make_url(url)
         sqlite = parsed.get_backend_name() == "sqlite"
@@ -262,12 +268,11 @@ def connect(url: str, what: str, busy_s: float = BUSY_S) -> sa.Engine:
                 f"The {what} cannot be kept in {parsed.get_backend_name()}.",
                 remedy="Use sqlite:///path/to/file or postgresql://host/database.",
             )
-        if parsed.drivername == "postgresql":
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        waits = {"timeout": busy_s} if sqlite else {"connect_timeout": int(BUSY_S)}
-        if parsed.get_driver_name() not in ("pysqlite", "psycopg", "psycopg2"):
-            waits = {}
-        return sa.create_engine(parsed, connect_args=waits, pool_pre_ping=not sqlite)
+        if sqlite:
+            return sa.create_engine(parsed, connect_args={"timeout": busy_s})
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        waits = {"connect_timeout": int(BUSY_S)}
+        engine = sa.create_engine(parsed, connect_args=waits, pool_pre_ping=True)
     except (ArgumentError, ModuleNotFoundError, ValueError) as error:
         # What cannot be parsed is not repeated: it may be a password.
         why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
@@ -276,6 +281,10 @@ def connect(url: str, what: str, busy_s: float = BUSY_S) -> sa.Engine:
             remedy="Write sqlite:///path/to/file or postgresql://host/database, and install "
             "the database's driver.",
         ) from None
+    from ragfilter.basics.postgres import answer_in_time
+
+    answer_in_time(engine, seconds)
+    return engine
 
 
 def in_utc(at: datetime) -> datetime:

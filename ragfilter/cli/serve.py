@@ -167,15 +167,15 @@ def token(
 
     Standard error shows the token once. The entry has only its hash: append it with >>.
     """
-    from ragfilter.service.gate import hashed, new_token
+    from ragfilter.service.gate import new_token, token_hash
 
-    made = new_token()
-    entry = {"name": name, "sha256": hashed(made), "level": level, "departments": department or []}
+    token, departments = new_token(), department or []
+    entry = {"name": name, "sha256": token_hash(token), "level": level, "departments": departments}
     entry |= ({"collections": collection} if collection else {}) | (
         {"metrics": True} if metrics else {}
     )
     output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)
-    output.tell(f"the token of {name}, shown only now: {made}")
+    output.tell(f"the token of {name}, shown only now: {token}")
 
 
 def _is_loopback(host: str) -> bool:

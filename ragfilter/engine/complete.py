@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import exp, isfinite
 from typing import Any
 
@@ -18,6 +18,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
+from ragfilter.judge.prompt import JudgePrompt
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import Finder, finder, prompt_for_user, walk
 from ragfilter.layers.prune import pieces
@@ -62,12 +63,12 @@ def complete_all(
     push_down: bool = False,
 ) -> PoolResult:
     """Replay the pool and complete it, until nothing of these `kinds` is needed. `push_down` is as
-    in `complete`."""
+    in `Completion`."""
+    completion = Completion(settings, backends, user, push_down)
     result = replay(pool, settings, user)
     for _ in range(ROUNDS):
         check_stopped()
-        needs = [need for need in result.needs if need.kind in kinds]
-        completed = complete(pool, needs, settings, backends, user, push_down=push_down)
+        completed = completion.complete(pool, [need for need in result.needs if need.kind in kinds])
         if completed is pool:
             break
         pool = completed
@@ -75,49 +76,94 @@ def complete_all(
     return result
 
 
-def complete(
-    pool: Pool,
-    needs: Sequence[Need],
-    settings: Settings,
-    backends: Backends,
-    user: User | None = None,
-    *,
-    push_down: bool = False,
-) -> Pool:
-    """The pool with what was needed: rerank scores, verdicts, what sentences contribute. A failure
-    becomes part of the pool. A missing LLM or pruner is not a failure: the need remains.
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Completes pools for replays with these settings, as `user`.
 
     With `push_down`, an expansion fetches nothing that the user may not see.
     """
-    for need in needs:
-        if need.kind == "rerank":
-            pool = _rerank(pool, need, settings, backends)
-        elif need.kind == "prune" and backends.pruner is not None:
-            pool = _add_contributions(pool, need, backends.pruner)
-        elif need.kind == "judge" and backends.chat is not None:
-            prompt = prompt_for_user(_hits(pool, need), pool, settings, user)
-            judgement = call.ask(prompt, backends.chat, settings.judge, cache=backends.judgements)
-            pool = _add_judgement(pool, judgement, settings, backends, user, push_down=push_down)
-    return pool
 
+    settings: Settings
+    backends: Backends
+    user: User | None = None
+    push_down: bool = False
 
-def look_up(
-    pool: Pool,
-    needs: Sequence[Need],
-    settings: Settings,
-    backends: Backends,
-    user: User | None = None,
-) -> Pool:
-    """The pool with the judge's earlier answers to exactly what is needed. No model is asked."""
-    if backends.chat is None or backends.judgements is None:
+    def complete(self, pool: Pool, needs: Sequence[Need]) -> Pool:
+        """The pool with what was needed: rerank scores, verdicts, what sentences contribute. A
+        failure becomes part of the pool. A missing LLM or pruner is not a failure: the need
+        remains."""
+        backends = self.backends
+        for need in needs:
+            if need.kind == "rerank":
+                pool = _rerank(pool, need, self.settings, backends)
+            elif need.kind == "prune" and backends.pruner is not None:
+                pool = _add_contributions(pool, need, backends.pruner)
+            elif need.kind == "judge" and backends.chat is not None:
+                prompt, cache = self._prompt(pool, need), backends.judgements
+                judgement = call.ask(prompt, backends.chat, self.settings.judge, cache=cache)
+                pool = self._add_judgement(pool, judgement)
         return pool
-    for need in needs:
-        if need.kind == "judge":
-            prompt = prompt_for_user(_hits(pool, need), pool, settings, user)
-            judgement = call.look_up(prompt, backends.chat, backends.judgements)
-            if judgement is not None:
-                pool = _add_judgement(pool, judgement, settings, backends, user)
-    return pool
+
+    def look_up(self, pool: Pool, needs: Sequence[Need]) -> Pool:
+        """The pool with the judge's earlier answers to exactly what is needed. Asks no model."""
+        chat, cache = self.backends.chat, self.backends.judgements
+        for need in needs:
+            if need.kind == "judge" and chat is not None and cache is not None:
+                judgement = call.look_up(self._prompt(pool, need), chat, cache)
+                pool = pool if judgement is None else self._add_judgement(pool, judgement)
+        return pool
+
+    def _prompt(self, pool: Pool, need: Need) -> JudgePrompt:
+        by_id = {hit.id: hit for hit in pool.hits}
+        hits = [by_id[i] for i in need.chunk_ids if i in by_id]
+        return prompt_for_user(hits, pool, self.settings, self.user)
+
+    def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
+        """The pool with one more judgement, and what that can reach."""
+        reachable = (*pool.reachable, *self._reachable(pool, judgement))
+        chunks = (hit.chunk for hit in (*pool.hits, *reachable))
+        return replace(
+            pool,
+            judgements=call.join_judgements(pool.judgements, [judgement]),
+            reachable=reachable,
+            references=references_of(chunks, self.backends.collection),
+        )
+
+    def _reachable(self, pool: Pool, judgement: Judgement) -> tuple[Hit, ...]:
+        """The chunks that the verdicts' expansions can reach and the pool does not hold whole:
+        under the settings, and (but for `push_down`) under any other clearance and with rules off
+        or on."""
+        expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
+        if not expanding:
+            return ()
+        settings, collection = self.settings, self.backends.collection
+        find_any = finder(collection)
+        hits = (*pool.hits, *pool.reachable)
+        whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
+        discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
+        scan = rule_book(()).scan(pool.query)
+
+        def permitted(chunk_id: str) -> Chunk | None:
+            chunk = None if chunk_id in discarded else find_any(chunk_id)
+            clean = chunk is not None and is_clean(chunk, settings, scan, self.user)
+            return chunk if clean else None
+
+        finders: list[Finder] = [permitted] if self.push_down else [permitted, find_any]
+        most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+        ids = dict.fromkeys(
+            reached.chunk.id
+            for verdict in expanding
+            if verdict.chunk_id in whole
+            for find in finders
+            for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
+            if reached.chunk.id not in whole
+        )
+        fetched = collection.chunks(list(ids))
+        if not fetched:
+            return ()
+        vector = self.backends.embedder.embed([pool.query])[0]
+        pairs = collection.nearest(vector, len(fetched), ids=list(fetched))
+        return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)
 
 
 def without_failures(pool: Pool, *kinds: PendingKind) -> Pool:
@@ -257,71 +303,3 @@ def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool
         return [min(max(score, 0.0), 1.0) for score in raw], False
     places = {score: place for place, score in enumerate(sorted(set(raw), reverse=True))}
     return [1 - places[score] / len(places) for score in raw], True
-
-
-def _hits(pool: Pool, need: Need) -> list[Hit]:
-    by_id = {hit.id: hit for hit in pool.hits}
-    return [by_id[i] for i in need.chunk_ids if i in by_id]
-
-
-def _add_judgement(
-    pool: Pool,
-    judgement: Judgement,
-    settings: Settings,
-    backends: Backends,
-    user: User | None,
-    *,
-    push_down: bool = False,
-) -> Pool:
-    """The pool with one more judgement, and what that can reach."""
-    new = _reachable(pool, judgement, settings, backends, user, push_down=push_down)
-    reachable = (*pool.reachable, *new)
-    chunks = (hit.chunk for hit in (*pool.hits, *reachable))
-    return replace(
-        pool,
-        judgements=call.join_judgements(pool.judgements, [judgement]),
-        reachable=reachable,
-        references=references_of(chunks, backends.collection),
-    )
-
-
-def _reachable(
-    pool: Pool,
-    judgement: Judgement,
-    settings: Settings,
-    backends: Backends,
-    user: User | None,
-    *,
-    push_down: bool,
-) -> tuple[Hit, ...]:
-    """The chunks that the verdicts' expansions can reach and the pool does not hold whole: under
-    the settings, and (but for `push_down`) under any other clearance and with rules off or on."""
-    expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
-    if not expanding:
-        return ()
-    find_any = finder(backends.collection)
-    hits = (*pool.hits, *pool.reachable)
-    whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
-    discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
-    scan = rule_book(()).scan(pool.query)
-
-    def permitted(chunk_id: str) -> Chunk | None:
-        chunk = None if chunk_id in discarded else find_any(chunk_id)
-        return chunk if chunk is not None and is_clean(chunk, settings, scan, user) else None
-
-    finders: list[Finder] = [permitted] if push_down else [permitted, find_any]
-    most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
-    ids = dict.fromkeys(
-        reached.chunk.id
-        for verdict in expanding
-        if verdict.chunk_id in whole
-        for find in finders
-        for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
-        if reached.chunk.id not in whole
-    )
-    fetched = backends.collection.chunks(list(ids))
-    if not fetched:
-        return ()
-    vector = backends.embedder.embed([pool.query])[0]
-    pairs = backends.collection.nearest(vector, len(fetched), ids=list(fetched))
-    return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)

@@ -54,7 +54,7 @@ def replay(
         if scan_rules not in memo:
             memo[scan_rules] = scan or scan_rules(pool)
         sides = clearance.visible_entities(pool, user)
-        first = retrieved(pool, settings, user)
+        first = entering_hits(pool, settings, user)
         memo[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
     hits, pool_with_sides, entered = before = memo[start]
     shared = memo.setdefault((settings.retrieval, user), {})
@@ -79,20 +79,10 @@ def replay(
             new = [hit for hit in output.hits if hit.id not in entered]
             memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
         step, new, ms = before = memo[key]
-        traces.append(
-            LayerTrace(
-                layer.name,
-                True,
-                len(hits),
-                len(step.hits),
-                step.decisions,
-                step.detail,
-                step.note,
-                ms,
-                step.failed,
-                step.reranked,
-            )
-        )
+        traces.append(LayerTrace(
+            layer.name, True, len(hits), len(step.hits), step.decisions, step.detail, step.note, ms,
+            step.failed, step.reranked,
+        ))  # fmt: skip
         needs.extend(step.needs)
         inputs = inputs.after(step)
         if status == "ok":
@@ -108,17 +98,9 @@ def replay(
         status = "incomplete_collection" if found_nothing else status
         message = f"{message} {pool.incomplete}".strip()
     return PoolResult(
-        query=pool.query,
-        settings=settings,
-        pool=pool,
-        hits=tuple(seen.values()),
-        kept=hits,
-        traces=tuple(traces),
-        needs=tuple(needs),
-        status=status,
-        message=message,
-        user=user,
-    )
+        pool.query, settings, pool, tuple(seen.values()), hits, tuple(traces), tuple(needs), status,
+        message, user,
+    )  # fmt: skip
 
 
 def keep(
@@ -154,7 +136,7 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     return user_result
 
 
-def retrieved(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
+def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
     """The hits that enter the first layer: the query's own, and the entities' where switched on.
 
     All are of the files that `source_pattern` admits, even if the pool was gathered without it;
@@ -197,20 +179,19 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
 def renew_rules(
     pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int
 ) -> Pool | None:
-    """The pool with the rules that `chunks` (by id) have now; None if only a search could tell
-    what comes in: fewer than `wanted` hits stay clean, or a text was never fetched that may be
-    needed now. Rules count also while `settings` leave them off."""
-    hits = (*pool.hits, *pool.reachable)
-    known = (c for c in (*(hit.chunk for hit in hits), *pool.references) if c.id in chunks)
+    """The pool with the rules that `chunks` (by id) have now, itself if they are the same; None if
+    only a search could tell what comes in: fewer than `wanted` hits stay clean, or a text was never
+    fetched that may be needed now. Rules count also while `settings` leave them off."""
+    known = (chunk for chunk in pool.chunks if chunk.id in chunks)
     rules = {c.id: chunks[c.id].rule for c in known if c.rule != chunks[c.id].rule}
-    renewed = with_rules(pool, rules)
+    renewed = with_rules(pool, rules) if rules else pool
     # Chunks that only a side of a comparison brought in take no part in how far a search goes.
     on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
     scan = scan_rules(renewed)
     # What only the rules brought in does not show that the search itself goes far enough.
     clean = [
         hit
-        for hit in retrieved(renewed, on, user)
+        for hit in entering_hits(renewed, on, user)
         if hit.found_by == "query" and is_clean(hit.chunk, on, scan, user)
     ]
     needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
@@ -220,7 +201,7 @@ def renew_rules(
 
 def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int:
     """The number of clean hits among those that enter the first layer."""
-    scan, hits = scan_rules(pool), retrieved(pool, settings, user)
+    scan, hits = scan_rules(pool), entering_hits(pool, settings, user)
     return sum(is_clean(hit.chunk, settings, scan, user) for hit in hits)
 
 

@@ -14,7 +14,7 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
 from ragfilter.engine.complete import complete_all, references_of
-from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
+from ragfilter.engine.replay import as_user, entering_hits, replay, scan_rules
 from ragfilter.engine.search import (
     LEXICAL_DEPTH,
     Backends,
@@ -82,8 +82,6 @@ def _log(result: PoolResult, ms: float) -> None:
         return
     n_retrieved, n_kept = as_user(result).retrieved, len(result.kept)
     reduction = 1 - n_kept / n_retrieved if n_retrieved else 0.0
-    waiting = {need.layer for need in result.needs}
-    fell = [t.layer for t in result.traces if t.failed or t.layer in waiting]
     near = nearness(visible_pool(result.pool, result.user))
     fields = {
         "query": result.query,
@@ -93,13 +91,13 @@ def _log(result: PoolResult, ms: float) -> None:
         "kept": n_kept,
         "reduction": round(reduction, 4),
         "ms": round(ms, 1),
-        "fallback": fell,
+        "fallback": result.fallbacks,
         "nearness": None if near is None else round(near, 4),
     }
     log.info(
         "query %r: retrieved=%d, kept=%d, reduction=%.1f%%, ms=%.0f, fallback=%s",
-        result.query, n_retrieved, n_kept, 100 * reduction, ms, ", ".join(fell) or "none",
-        extra={"fields": fields},
+        result.query, n_retrieved, n_kept, 100 * reduction, ms,
+        ", ".join(result.fallbacks) or "none", extra={"fields": fields},
     )  # fmt: skip
 
 
@@ -287,7 +285,7 @@ def _with_pinned_texts(
     if not (settings.query_must.enabled and settings.query_must.pin):
         return pool
     inputs = LayerInput(settings, pool, scan or scan_rules(pool), user, explain=False)
-    hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
+    hits = tuple(hit for hit in entering_hits(pool, settings, user) if user.sees(hit.chunk))
     pinned = query_must.apply(hits, inputs).pinned
     lacking = [hit.id for hit in hits if hit.id in pinned and not hit.chunk.loaded]
     full = collection.chunks(lacking)

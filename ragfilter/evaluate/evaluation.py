@@ -66,8 +66,8 @@ class KeptChunks:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query with `n_relevant` relevant chunks. `lost` are those that the pool holds, the user
-    may see, and the filter dropped, at any rank. `waiting`: a layer fell back."""
+    """One query with `n_relevant` relevant chunks. `lost` are those in the pool that the user can
+    see and the filter dropped, at any rank. `waiting`: a layer fell back."""
 
     id: str
     query: str
@@ -236,20 +236,20 @@ def _means(rows: Iterable[Row]) -> Means:
 
 
 def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
-    """Labelled queries, their texts and labels by id: queries in BEIR's form, CSV, or one a line in
-    a .txt file; qrels in BEIR's or TREC's form. Raises InputError that names file and line."""
+    """Labelled queries, with texts and labels by id. Queries are in BEIR format, CSV, or one per
+    line in a .txt file; qrels are in BEIR or TREC format. Raises InputError with file and line."""
     return read(Path(queries), Path(qrels))
 
 
 def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
-    """Measure results by query id: precision, recall and F1, next to the unfiltered order and its
-    best fixed k, which is cross-validated, and None with one query. `qrels` are the labels: query
-    id to chunk id to grade; 1 or more is relevant.
+    """Measure results by query id: precision, recall and F1, compared with the unfiltered order and
+    its best fixed k (cross-validated; None for a single query). `qrels` maps query id to chunk id
+    to grade; 1 or more is relevant.
 
-    Queries without a label are left out and named. The unfiltered order goes as far as the hits of
-    a result. Logs a warning if the settings may have been tuned on these labels. Raises InputError
-    if no query has a label, nothing is labelled relevant, none of the labelled chunks is among the
-    hits, or the results were made with different settings or for different users.
+    Queries without a label are left out and named. The unfiltered order is as long as a result's
+    hits. Logs a warning if the settings may have been tuned on these labels. Raises InputError if
+    no query has a label, nothing is labelled relevant, no labelled chunk is among the hits, or the
+    results were made with different settings or for different users.
     """
     one, labels = _checked(results, qrels, least=1)
     version = labels_version(labels)
@@ -268,10 +268,10 @@ def tune(
     folds: int = 5,
     rerank: bool = False,
 ) -> Tuning:
-    """Find the settings that these labels justify, and measure them on held-out queries: the
-    library's ``ragfilter tune``. `measure` is ``f1``, ``f2``, or ``tokens@0.8`` for the fewest
-    tokens at a recall of 0.8. `rerank` also tries settings that always rerank, over the rerank
-    scores that the results' first 50 hits must then have.
+    """Find the best settings for these labels and measure them on held-out queries, like
+    ``ragfilter tune``. `measure` is ``f1``, ``f2``, or ``tokens@0.8`` for the fewest tokens at a
+    recall of 0.8. `rerank` also tries settings that always rerank; the results' first 50 hits must
+    then have rerank scores.
 
     Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
     labelled queries or folds, if the judge is on, and with `rerank` if rerank scores are missing.
@@ -289,18 +289,18 @@ def recalibrate(
     folds: int = 5,
     rerank: bool = False,
 ) -> Tuning:
-    """Derive settings anew after a change of model, chunking or corpus: the library's
-    ``ragfilter recalibrate``. `results` were made after it, and `old` are the settings in use,
-    which started from `profile`. Ask ``loses_at_most(0.02)`` before ``tuned.settings`` replace
-    them. Raises as `tune` does."""
+    """Tune again after a change of model, chunking or corpus, like ``ragfilter recalibrate``. Make
+    `results` after the change; `old` are the settings in use, which started from `profile`. Check
+    ``loses_at_most(0.02)`` before you replace them with ``tuned.settings``. Raises as `tune` does.
+    """
     return _tuned(results, qrels, measure, folds, rerank=rerank, old=old, profile=profile)
 
 
 def carry_over(results: Mapping[str, PoolResult], old: Settings) -> Settings:
-    """The settings in use for another model or space without labels: each tuned threshold is
-    carried over to the value that the same share of the distances of these results is below. That
-    is a guess, and the record of the settings says so; what labels did not choose stays. Raises
-    InputError without results."""
+    """Adapt settings to another model or space without labels: each tuned threshold moves to the
+    value with the same share of these results' distances below it. This is a guess, and the
+    settings' record says so. Settings that were not chosen by labels stay. Raises InputError
+    without results."""
     if not results:
         raise InputError("There are no results.", remedy="Pass results of recorded questions.")
     return carried(old, [result.pool for result in results.values()])

@@ -290,7 +290,7 @@ def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int])
         lost_ids=lost,
         ms=sum(trace.ms for trace in result.traces),
         status=result.status,
-        waiting=result.fell_back,
+        waiting=bool(result.fallbacks),
         **_counts(result.kept, grades, result.settings),
     )
     stats = judge_stats(result)

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from ragfilter.engine.replay import keep, replay, retrieved, with_rules
+from ragfilter.engine.replay import entering_hits, keep, replay, with_rules
 from ragfilter.engine.retrieve import usable_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
@@ -320,7 +320,7 @@ def _prepare_all(
 
     def prepare(query_id: str, pool: Pool, labels: Mapping[str, int] | None) -> _Question:
         scan = book.scan(pool.query)
-        hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
+        hits = tuple(hit for hit in entering_hits(pool, settings, user) if user.sees(hit.chunk))
         inputs = LayerInput(settings, pool, scan, user, explain=False)
         step = on[at].apply(hits, inputs)
         reached = _reached(hits, pool, settings, scan)

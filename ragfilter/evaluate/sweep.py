@@ -65,7 +65,12 @@ def plan(settings: Sequence[Settings]) -> Plan:
     """Split each setting into what it shares with others (as the same object) and its own
     cutoff."""
     shared: dict[Settings, Settings] = {}
-    bases = (each.model_copy(update={"cutoff": ALL}) for each in settings)
+    bases = (
+        each.model_copy(update={"cutoff": ALL.model_copy(update={
+            "score": each.cutoff.score, "limits": each.cutoff.limits,
+        })})
+        for each in settings
+    )  # fmt: skip
     return [
         (shared.setdefault(base, base), each.cutoff)
         for base, each in zip(bases, settings, strict=True)
@@ -80,11 +85,6 @@ def kept(
     before: dict[int, tuple[CutoffDetail, int]] = {}
     behind: dict[tuple[int, int], PoolResult] = {}
     for base, cutoff in planned:
-        own = strategy(cutoff.strategy).values_of is not None
-        if not cutoff.enabled or pool.space == "rank" or own or cutoff.score or cutoff.limits:
-            result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
-            yield result.kept, result.needs
-            continue
         # Settings are compared by identity, since hashing them takes longer than a cut.
         key = id(base)
         if key not in before:
@@ -92,9 +92,14 @@ def kept(
             assert isinstance(trace.detail, CutoffDetail)
             before[key] = trace.detail, trace.count("pinned")
         detail, pinned = before[key]
+        own = strategy(cutoff.strategy).values_of is not None
+        if not cutoff.enabled or own or detail.value_kind == "place":
+            result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
+            yield result.kept, result.needs
+            continue
         n = cut_hits(detail.values, cutoff, pinned=pinned, background=detail.background).kept
         if (key, n) not in behind:
-            first = ALL.model_copy(update={"max_results": max(n, 1)})
+            first = base.cutoff.model_copy(update={"max_results": max(n, 1)})
             behind[key, n] = replay(pool, base.model_copy(update={"cutoff": first}), user)
         yield behind[key, n].kept, behind[key, n].needs
 

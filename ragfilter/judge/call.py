@@ -8,16 +8,12 @@ asking again may help. A cache file holds no raw answers, which only operators m
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
-from hashlib import sha256
 from statistics import median
 from time import perf_counter
-
-from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.answer import reply as answer_reply
 from ragfilter.basics.threads import Shelf
@@ -67,28 +63,16 @@ def _call(prompt: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     if not error and not verdicts:
         error = NO_DECISION
     return Judgement(
-        asked=prompt.asked,
-        verdicts=verdicts,
-        left_out=prompt.left_out,
+        prompt.asked, verdicts, prompt.left_out, remarks, unreadable, error, chat.name,
+        prompt.version, prompt.key, reply.usage.prompt_tokens, reply.usage.completion_tokens,
+        ms=(perf_counter() - started) * 1000, reply=reply.text[:REPLY_CHARS],
         shortened=prompt.shortened,
-        remarks=remarks,
-        unreadable=unreadable,
-        error=error,
-        model=chat.name,
-        prompt_version=prompt.version,
-        prompt_key=prompt.key,
-        prompt_tokens=reply.usage.prompt_tokens,
-        completion_tokens=reply.usage.completion_tokens,
-        ms=(perf_counter() - started) * 1000,
-        reply=reply.text[:REPLY_CHARS],
-    )
+    )  # fmt: skip
 
 
 SIZE = 256
 REMEMBERED_CALLS = 20
 MAX_OF_ONE_POOL = 16
-
-_STORED = TypeAdapter(Judgement)
 
 
 class JudgementCache:
@@ -96,8 +80,8 @@ class JudgementCache:
     goes first. `texts` stores the answers of `endpoint` beyond the process."""
 
     def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
-        self._texts = texts
-        self._endpoint = endpoint
+        kind = Judgement
+        self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", kind, texts, endpoint)
         self._judgements: Shelf[Judgement] = Shelf(size)
         self._ms: dict[str, deque[float]] = {}
 
@@ -110,7 +94,7 @@ class JudgementCache:
     def get(self, model: str, prompt_key: str) -> Judgement | None:
         """The model's cached answer, marked as cached; None if there is none (any more)."""
         key = (model, prompt_key)
-        judgement = self._judgements.get(key) or self._read(*key)
+        judgement = self._judgements.get(key) or self._read(key)
         if judgement is None:
             return None
         return replace(self._judgements.put(key, judgement), cached=True)
@@ -123,7 +107,9 @@ class JudgementCache:
         with self._judgements.lock:
             times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
             times.append(judgement.ms)
-        self._write(judgement)
+        if judgement.verdicts:
+            stored = replace(judgement, reply="", cached=False)
+            self._stored.put(stored, judgement.model, judgement.prompt_key)
 
     def usual_ms(self, model: str) -> float | None:
         """The median of the model's recent calls in milliseconds, None if it made none."""
@@ -131,31 +117,13 @@ class JudgementCache:
             times = self._ms.get(model)
             return median(times) if times else None
 
-    def _read(self, model: str, prompt_key: str) -> Judgement | None:
-        text = self._texts.get(self._key(model, prompt_key)) if self._texts else None
-        try:
-            judgement = None if text is None else _STORED.validate_json(text)
-        except ValidationError:
-            return None
+    def _read(self, key: tuple[str, str]) -> Judgement | None:
+        judgement = self._stored.get(*key)
         # The file may have been written by anyone, so its content counts for this prompt only.
-        if judgement is None or (judgement.model, judgement.prompt_key) != (model, prompt_key):
+        if judgement is None or (judgement.model, judgement.prompt_key) != key:
             return None
         named = {verdict.chunk_id for verdict in judgement.verdicts}
         return judgement if named and named <= set(judgement.asked) else None
-
-    def _write(self, judgement: Judgement) -> None:
-        if self._texts is None or not judgement.verdicts:
-            return
-        try:
-            text = _STORED.dump_json(replace(judgement, reply="", cached=False)).decode()
-        except ValueError:
-            # Lone surrogates: such an id cannot be written.
-            return
-        self._texts.put(self._key(judgement.model, judgement.prompt_key), text)
-
-    def _key(self, model: str, prompt_key: str) -> str:
-        request = json.dumps([self._endpoint, model, prompt_key])
-        return f"judgement-1:{sha256(request.encode()).hexdigest()}"
 
 
 def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:

@@ -102,16 +102,10 @@ class LayerInput:
             return self
         # `replace` takes five times as long, and a matrix of rules calls this often.
         return LayerInput(
-            self.settings,
-            self.pool,
-            self.scan,
-            self.user,
-            pinned={**output.pinned, **self.pinned},
-            lowered=output.lowered or self.lowered,
-            reranked=self.reranked or output.reranked,
-            shared=self.shared,
-            explain=self.explain,
-        )
+            self.settings, self.pool, self.scan, self.user, {**output.pinned, **self.pinned},
+            self.reranked or output.reranked, output.lowered or self.lowered, self.shared,
+            self.explain,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from itertools import compress
 
 from ragfilter.answer.context import fits
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
-from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
+from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
 from ragfilter.text import numbers
+
+BUDGET = "context.max_context_tokens"
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -17,18 +19,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     kept = tuple(compress(hits, fitting))
     if not inputs.explain:
         return LayerOutput(kept)
-    decisions = tuple(
-        Decision(
-            hit.id,
-            "context",
-            "kept" if fit else "dropped",
-            "in the prompt" if fit else f"the context budget of {numbers.tokens(budget)} is full",
-            limit=float(budget),
-            setting="context.max_context_tokens",
-        )
-        for hit, fit in zip(hits, fitting, strict=True)
-    )
-    return LayerOutput(kept, decisions, note=f"about {numbers.tokens(tokens)}")
+    full = f"the context budget of {numbers.tokens(budget)} is full"
+    decisions = []
+    for hit, fit in zip(hits, fitting, strict=True):
+        outcome: Outcome = "kept" if fit else "dropped"
+        reason = "in the prompt" if fit else full
+        decisions.append(Decision(hit.id, "context", outcome, reason, None, float(budget), BUDGET))
+    return LayerOutput(kept, tuple(decisions), note=f"about {numbers.tokens(tokens)}")
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
@@ -46,7 +43,7 @@ SPEC: LayerSpec = LayerSpec(
     line=_line,
     relax=lambda trace, result: (
         "Raise the context budget to 4,000 tokens",
-        {"context.max_context_tokens": 4000},
+        {BUDGET: 4000},
     ),
     plain=lambda decision, hit, result: "did not fit into the prompt",
     explains=0,

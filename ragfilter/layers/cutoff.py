@@ -254,7 +254,10 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     background = _background(inputs, reranked=reranked)
     hits = pins + free
     if reranked:
-        scale = _Scale(free, "rerank", _scores(pins, free), background)
+        rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
+        # A pin without a score makes no step to what follows.
+        first = (rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins)
+        scale = _Scale(free, "rerank", (*first, *rest), background)
     else:
         kind: ValueKind = "lowered" if inputs.lowered else "distance"
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
@@ -331,12 +334,6 @@ def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
         return inputs.far_end
     scores = [1.0 - h.rerank_score for h in own if h.rerank_score is not None]
     return far_end(scores) if scores else None
-
-
-def _scores(pins: Sequence[Hit], free: Sequence[Hit]) -> tuple[float, ...]:
-    """1 − rerank score of each hit. A pin without a score makes no step to what follows."""
-    rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
-    return tuple(rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins) + rest
 
 
 def _pin(hit: Hit, reason: str, value: float, reranked: bool) -> Decision:

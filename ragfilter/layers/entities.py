@@ -34,12 +34,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """
     if not inputs.pool.entities:
         name = shared_name(inputs.pool.query)
-        note = (
-            f"all sides are “{name}”, so none is searched for separately"
-            if name
-            else "not a comparison"
-        )
-        return LayerOutput(hits, note=note)
+        alike = f"all sides are “{name}”, so none is searched for separately"
+        return LayerOutput(hits, note=alike if name else "not a comparison")
     by_id = {hit.id: hit for hit in hits}
     pinned: dict[str, list[str]] = {}
     missing: list[str] = []

@@ -45,15 +45,10 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         reason = named.get(hit.id) or inputs.scan.check(hit.chunk.rule).reason
         by = REFERENCES if hit.id in named else ""
         decisions.append(Decision(hit.id, "query_must", outcome, reason, setting=by))
-    found_by_query = [
-        (hit.id, ok) for hit, ok in zip(hits, passes, strict=True) if hit.found_by == "query"
-    ]
-    rounds = replay_rounds(
-        [i for i, _ in found_by_query],
-        [ok for _, ok in found_by_query],
-        k=settings.retrieval.k,
-        max_rounds=settings.query_must.max_rounds,
-    )
+    own = [place for place, hit in enumerate(hits) if hit.found_by == "query"]
+    k, max_rounds = settings.retrieval.k, settings.query_must.max_rounds
+    ids, own_passes = [hits[place].id for place in own], [passes[place] for place in own]
+    rounds = replay_rounds(ids, own_passes, k=k, max_rounds=max_rounds)
     return LayerOutput(kept, tuple(decisions), detail=rounds, pinned=pinned)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
+from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
 from ragfilter.settings.schema import Settings
 
 
@@ -19,19 +19,15 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     k = limit(inputs.settings)
     if not inputs.explain:
         return LayerOutput(hits[:k])
-    decisions = tuple(
-        Decision(
-            hit.id,
-            "top_k",
-            "kept" if place <= k else "dropped",
-            f"among the first {k}" if place <= k else f"{in_order(place, hit)}beyond the first {k}",
-            float(place),
-            float(k),
-            "retrieval.k",
+    decisions = []
+    for place, hit in enumerate(hits, start=1):
+        outcome: Outcome = "kept" if place <= k else "dropped"
+        far = f"{in_order(place, hit)}beyond the first {k}"
+        reason = f"among the first {k}" if place <= k else far
+        decisions.append(
+            Decision(hit.id, "top_k", outcome, reason, float(place), float(k), "retrieval.k")
         )
-        for place, hit in enumerate(hits, start=1)
-    )
-    return LayerOutput(hits[:k], decisions)
+    return LayerOutput(hits[:k], tuple(decisions))
 
 
 def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:

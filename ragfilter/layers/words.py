@@ -32,17 +32,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     values = [hit.distance for hit in hits]
     near = ids[: settings.depth]
     known: dict[str, _HitWords] = inputs.shared.setdefault("words", {})
-    reads = [
-        known.get(i) or known.setdefault(i, _read(hit, query))
-        for i, hit in zip(near, hits, strict=False)
-    ]
+    pairs = zip(near, hits, strict=False)
+    reads = [known.get(i) or known.setdefault(i, _read(hit, query)) for i, hit in pairs]
     pinned = _stating(query, near, reads, inputs) if settings.pin_values else {}
     pins = {**pinned, **inputs.pinned}
     background = inputs.background
-    way = 0.0
-    if near and background is not None:
-        way = max(0.0, background - min(values[: settings.depth]))
-    scale = settings.weight * way
+    way = (background - min(values[: settings.depth])) if near and background is not None else 0.0
+    scale = settings.weight * max(0.0, way)
     shared = words.compare(query, [each.counts for each in reads])
     for place, overlap in enumerate(shared):
         values[place] -= scale * overlap.share
@@ -59,13 +55,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
             why = pins.get(i) or reason
             decisions.append(Decision(i, "words", outcome, why, value, setting=by))
     note = "" if background is not None else "too few hits to weigh words against distances"
-    return LayerOutput(
-        tuple([hits[place] for place in order]),
-        tuple(decisions),
-        note=note,
-        pinned=pinned,
-        lowered=dict(zip(ids, values, strict=True)) if scale else {},
-    )
+    lowered = dict(zip(ids, values, strict=True)) if scale else {}
+    in_order = tuple([hits[place] for place in order])
+    return LayerOutput(in_order, tuple(decisions), note=note, pinned=pinned, lowered=lowered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +72,7 @@ class _HitWords:
 
 def _read(hit: Hit, query: str) -> _HitWords:
     passage = hit.chunk.passage if hit.chunk.loaded else ""
-    values = words.stated(words.values(query), passage)
+    values = words.shared_values(words.values(query), passage)
     title = words.tokens(hit.chunk.title) if values else ()
     titled = frozenset(value for value in values if value[0] in title)
     return _HitWords(words.word_counts(query, passage), values, titled)

@@ -247,18 +247,11 @@ def _to_hits(
     double = len(hits) - len(nearest)
     if double and not any(scores_of.values()):
         warnings += (f"Left out: {counted(double, 'document')} with the id of a nearer one.",)
-    ranked = enumerate(nearest.values(), start=1)
-    read_hits = (
-        Hit(
-            hit.chunk,
-            float(rank) if space == "rank" else distance,
-            rank,
-            scores=scores_of[hit.id],
-            doc=hit.doc,
-        )
-        for rank, (hit, distance) in ranked
-    )
-    return tuple(read_hits), space, warnings
+    ranked: list[Hit] = []
+    for rank, (hit, distance) in enumerate(nearest.values(), start=1):
+        far = float(rank) if space == "rank" else distance
+        ranked.append(Hit(hit.chunk, far, rank, scores=scores_of[hit.id], doc=hit.doc))
+    return tuple(ranked), space, warnings
 
 
 def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:

@@ -63,14 +63,13 @@ BATCH = 8
 class Filter:
     """Filters hits with the settings of a profile, a TOML file, or `Settings`.
 
-    `reranker` is an object with the methods of `protocols.Reranker`, or a name:
-    ``late_interaction`` (bundled), ``http:MODEL`` for one at ``RAGFILTER_RERANK_URL``, or a
-    cross-encoder's. `judge` is an object with the methods of `protocols.ChatModel`, or the name of
-    a model at the endpoint of ``OPENAI_BASE_URL``. `pruner` is an object with the methods of
-    `protocols.Pruner`, or ``sentences`` (bundled). Layers that need one and have none fall back,
-    and `Result.needs` says so. Scores belong to the reranker that made them, so `settings` name the
-    one that is passed. A filter is safe to use from several threads. Raises SettingsError,
-    InputError for an object without those methods, and DependencyError for a name whose package is
+    `reranker` is an object that implements `protocols.Reranker`, or a name: ``late_interaction``
+    (bundled), ``http:MODEL`` at ``RAGFILTER_RERANK_URL``, or a cross-encoder's. `judge` implements
+    `protocols.ChatModel`, or names a model at ``OPENAI_BASE_URL``. `pruner` implements
+    `protocols.Pruner`, or is ``sentences`` (bundled). Layers that lack their model fall back, and
+    `Result.needs` says so. Scores belong to the reranker that made them, so `settings` name the
+    reranker that you pass. A filter is safe to use from several threads. Raises SettingsError,
+    InputError for an object without the methods, and DependencyError for a name whose package is
     not installed.
     """
 
@@ -160,15 +159,8 @@ class Filter:
         for warning in warnings:
             log.warning("%s", warning)
         ids = tuple(hit.id for hit in hits)
-        pool = Pool(
-            query=query,
-            collection="",
-            space=space,
-            hits=hits,
-            entities=tuple(Entity(name, ids, retrieved=False) for name in detect(query)),
-            exhaustive=True,
-            warnings=warnings,
-        )
+        sides = tuple(Entity(name, ids, retrieved=False) for name in detect(query))
+        pool = Pool(query, "", space, hits, entities=sides, exhaustive=True, warnings=warnings)
         return to_result(self._complete(pool, user), started_ns)
 
     async def arun(
@@ -180,7 +172,7 @@ class Filter:
         metric: str | Mapping[str, str] | None = None,
         user: User | None = None,
     ) -> Result:
-        """The same in a thread, for an event loop."""
+        """Filter in a thread, for use in an event loop."""
         return await asyncio.to_thread(self, query, docs, scores, metric=metric, user=user)
 
     def batch(
@@ -191,13 +183,12 @@ class Filter:
         metric: str | Mapping[str, str] | None = None,
         user: User | None = None,
     ) -> list[Result]:
-        """Decide over many questions on all cores. `hits` are the documents of each, with their own
-        scores, otherwise as in a call. The results hold copies of them.
+        """Filter many questions on all cores. `hits` has the documents of each question, with
+        scores of their own. The results hold copies of them.
 
-        The first call starts a process for each core, which takes seconds, and later ones use them.
-        They import the program's main module, so a script calls this under
-        ``if __name__ == "__main__":``. Raises as a call does, and ValueError for another number of
-        `hits` than `queries`.
+        The first call starts a process for each core, which takes seconds; later calls reuse them.
+        They import the program's main module, so call this under ``if __name__ == "__main__":`` in
+        a script. Raises as a call does, and ValueError if `hits` and `queries` differ in length.
         """
         ask = partial(_batched, metric=metric, user=user)
         jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
@@ -217,10 +208,10 @@ class Filter:
     ) -> FilterCompressor:
         """A LangChain document compressor. Kept documents are the objects that were passed in.
 
-        Scores are ``metadata[score_key]``, and `metric` says what they are. If a document has none,
-        the order is the rank. With a mapping, as after an EnsembleRetriever, each named score is
-        ``metadata[name]``. In a comparison (X vs Y), each side's best chunk is searched among the
-        passed documents, in their order. Raises DependencyError, InputError.
+        Scores are in ``metadata[score_key]``, and `metric` says what they are. If a document has
+        none, the order counts. With a mapping, as after an EnsembleRetriever, each named score is
+        in ``metadata[name]``. In a comparison (X vs Y), each side's best chunk is searched for
+        among the documents, in their order. Raises DependencyError, InputError.
         """
         from ragfilter.library.langchain import FilterCompressor
 
@@ -238,8 +229,8 @@ class Filter:
     ) -> FilterRetriever:
         """A LangChain retriever over the ``similarity_search_with_score`` of `store`.
 
-        `metric` says what the store's scores are. At most `k` documents are returned, by default
-        all that the filter keeps. `fetch_k` is the number of hits to filter; default:
+        `metric` says what the store's scores are. `k` limits the returned documents; by default,
+        there is no limit. `fetch_k` is the number of hits to filter; default:
         ``retrieval.pool_size``. Raises DependencyError, InputError.
         """
         from ragfilter.library.langchain import FilterRetriever
@@ -258,11 +249,11 @@ class Filter:
         """A LlamaIndex node postprocessor. Kept nodes are the objects that were passed in.
 
         `metric` says what the nodes' scores are. LlamaIndex's Chroma store reports exp(−distance).
-        Pass ``exponential=True`` with the metric of the collection ("l2" unless it was made
-        otherwise), and the distance is restored. ``False`` says that the scores are similarities.
-        Without it, such scores cause a warning. Nodes without scores are taken in their order.
-        With a mapping, as after a QueryFusionRetriever, ``fused`` is the nodes' score, and others
-        are in their metadata. Raises DependencyError, InputError.
+        Pass ``exponential=True`` and the collection's metric (by default "l2") to restore the
+        distance, or ``False`` if the scores are similarities. Without either, such scores cause a
+        warning. If nodes have no scores, their order counts. With a mapping, as after a
+        QueryFusionRetriever, ``fused`` is the nodes' score, and others are in their metadata.
+        Raises DependencyError, InputError.
         """
         from ragfilter.library.llamaindex import FilterPostprocessor
 
@@ -275,7 +266,7 @@ class Filter:
         """A Haystack component with ``run(query, documents)``. Kept documents are the objects that
         were passed in.
 
-        `metric` says what their scores are. Without scores, the order is the rank. With a mapping,
+        `metric` says what their scores are. Without scores, the order counts. With a mapping,
         as after a DocumentJoiner, ``fused`` is the documents' score, and others are in their
         ``meta``. Raises DependencyError, InputError.
         """
@@ -329,9 +320,9 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
     `distances` are sorted, best first; lower is nearer. `settings` set the cutoff, such as
-    ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds', but any number may
-    stay unless `max_results` is passed. Raises SettingsError, and InputError for a value that is
-    not a finite number, and for values that fall.
+    ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds', except that
+    `max_results` has no limit. Raises SettingsError, and InputError for values that are not finite
+    numbers or that fall.
     """
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cutoff = merge([Given("cut()", values)])[0].cutoff
@@ -436,12 +427,9 @@ def _named_reranker(name: str, quality: Quality) -> Reranker:
         from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
 
         url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
-        return HttpReranker(
-            name.removeprefix(HTTP),
-            RerankEndpoint(url, key),
-            timeout_s=quality.reranker_timeout_ms / 1000,
-            batch=quality.reranker_batch,
-        )
+        endpoint, model = RerankEndpoint(url, key), name.removeprefix(HTTP)
+        timeout_s, batch = quality.reranker_timeout_ms / 1000, quality.reranker_batch
+        return HttpReranker(model, endpoint, timeout_s=timeout_s, batch=batch)
     bundled = name == "late_interaction"
     check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
     from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction

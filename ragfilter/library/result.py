@@ -38,7 +38,7 @@ class DroppedRow(ChunkRow):
 class Result(model.PoolResult):
     """What a filter decided: a sequence of the kept hits, best first.
 
-    Everything is as its `user` may see it, without hidden chunks.
+    It shows only what its `user` can see, without hidden chunks.
     """
 
     __slots__ = ()
@@ -79,15 +79,15 @@ class Result(model.PoolResult):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Problems with what was passed, and models that failed."""
+        """Problems with the input, and models that failed."""
         failed = [f"The {MODEL_OF[each.kind]} failed: {each.error}" for each in self.pool.failures]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
         return (*self.pool.warnings, *failed, *filter(None, [unknown_score(self)]))
 
     @property
     def context(self) -> Context:
-        """The kept chunks, numbered and packed within the token budget, as the answer gets them:
-        without what the prune layer struck."""
+        """The kept chunks, numbered and packed into the token budget, as the LLM gets them: without
+        the sentences that the prune layer struck."""
         return pack(self.kept, self.settings)
 
     def prompt(self, *, reorder: bool = False) -> tuple[Message, ...]:

@@ -29,8 +29,8 @@ MAX_DOCUMENTS = 100
 
 
 def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> None:
-    """Send a span for every question from now on, in this process, to `provider`, by default the
-    global one. With `texts`, spans hold the questions and the texts of chunks. Raises
+    """Send a span for every question of this process from now on to `provider`, by default the
+    global one. With `texts`, spans contain the questions and the texts of chunks. Raises
     DependencyError."""
     with extra("otel"):
         from opentelemetry import trace as api
@@ -100,17 +100,9 @@ def _question(result: Result, *, texts: bool) -> Iterator[tuple[str, Any]]:
     if texts:
         yield "input.value", result.query
     yield from _documents("retrieval.documents", result, result.kept, texts=texts)
-    yield (
-        "metadata",
-        json.dumps(
-            {
-                "collection": result.pool.collection,
-                "status": result.status,
-                "retrieved": result.retrieved,
-                "kept": len(result.kept),
-            }
-        ),
-    )
+    counts = {"retrieved": result.retrieved, "kept": len(result.kept)}
+    metadata = {"collection": result.pool.collection, "status": result.status, **counts}
+    yield "metadata", json.dumps(metadata)
 
 
 def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[str, Any]]:

@@ -75,11 +75,11 @@ class OpenCollection:
 
 
 def open_workspace(folder: str | Path = "workspace") -> OpenWorkspace:
-    """Open a workspace, its store and models: a folder, or the address of a PostgreSQL database.
-    The environment sets the rest.
+    """Open a workspace with its store and models: a folder, or the address of a PostgreSQL
+    database. The environment sets the rest.
 
     Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
-    process owns a folder; a database has room for many. Raises WorkspaceLocked, StoreError,
+    process owns a folder; many processes can share a database. Raises WorkspaceLocked, StoreError,
     SettingsError.
     """
     return OpenWorkspace.open(read_deployment(data_dir=folder))

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+Model = TypeVar("Model")
 
 OPENAI = "openai:"
 """Begins the name of a model that is asked over the OpenAI protocol."""
@@ -52,8 +55,30 @@ _turns = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Held for each batch of a longer call: in the whole process, no more batches than cores."""
 
 
-class BundledEmbedder:
-    """Unit vectors from the bundled model. Loaded on first use; safe for threads."""
+class LazyModel(ABC, Generic[Model]):
+    """A model that is loaded on first use. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._loading = threading.Lock()
+        self._loaded: Model | None = None
+
+    @abstractmethod
+    def _load(self) -> Model: ...
+
+    def model(self) -> Model:
+        """The loaded model. Raises ModelError."""
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def prepare(self) -> None:
+        """Load the model now. Raises ModelError."""
+        self.model()
+
+
+class BundledEmbedder(LazyModel[tuple[Any, Any]]):
+    """Unit vectors from the bundled model: a session of onnxruntime, and a tokenizer."""
 
     name = BUNDLED
     reads = 1000
@@ -61,9 +86,8 @@ class BundledEmbedder:
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` replaces the package's. Its weights are checked all the same."""
+        super().__init__()
         self._folder = folder
-        self._loading = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), 384); a text is cut at the model's
@@ -77,17 +101,6 @@ class BundledEmbedder:
     def knows(self, word: str) -> bool:
         """Whether `word` is one token of the model. Raises ModelError."""
         return self.model()[1].token_to_id(word) is not None
-
-    def prepare(self) -> None:
-        """Load the model now. Raises ModelError."""
-        self.model()
-
-    def model(self) -> tuple[Any, Any]:
-        """The session of onnxruntime and the tokenizer. Raises ModelError."""
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> tuple[Any, Any]:
         folder = self._folder or bundled_folder()
@@ -202,18 +215,18 @@ BATCH = 64
 CHECK = "Check the model, or use the bundled one."
 
 
-class SentenceEmbedder:
-    """Unit vectors from a sentence-transformers model. Loaded on first use; safe for threads."""
+class SentenceEmbedder(LazyModel["SentenceTransformer"]):
+    """Unit vectors from a sentence-transformers model on the CPU. Code that comes with it is never
+    run (`trust_remote_code` stays off)."""
 
     def __init__(self, model: str, *, fetch: bool = False) -> None:
         """`model`: any sentence-transformers name or path.
 
         `fetch`: a name that is not on this machine may be fetched, once.
         """
+        super().__init__()
         self._model = model
         self._offline = not fetch or kind(model) == "folder"
-        self._loading = threading.Lock()
-        self._loaded: SentenceTransformer | None = None
 
     @property
     def name(self) -> str:
@@ -226,16 +239,13 @@ class SentenceEmbedder:
         if not texts:
             return np.zeros((0, _dimension(model)), dtype=np.float32)
         try:
-            vectors = np.asarray(
-                model.encode(
-                    [clean_text(text, model) for text in texts],
-                    batch_size=BATCH,
-                    normalize_embeddings=True,
-                    convert_to_numpy=True,
-                    show_progress_bar=False,
-                ),
-                dtype=np.float32,
-            )
+            # No longer than the model can read.
+            most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
+            encoded = model.encode(
+                [whole(text[:most]) for text in texts], batch_size=BATCH,
+                normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False,
+            )  # fmt: skip
+            vectors = np.asarray(encoded, dtype=np.float32)
         except Exception as error:
             raise ModelError(
                 f"The embedding model {self._model} failed: {error}.", remedy=CHECK
@@ -253,38 +263,17 @@ class SentenceEmbedder:
         ids = tokens.convert_tokens_to_ids([mark + word for mark in ("", "▁", "Ġ")])
         return any(i not in (None, tokens.unk_token_id) for i in ids)
 
-    def prepare(self) -> None:
-        """Load the model now. Raises ModelError."""
-        self.model()
+    def _load(self) -> SentenceTransformer:
+        with explain_failures(
+            "embedding model", self._model, offline=self._offline, owner="sentence-transformers",
+            instead=BUNDLED,
+        ):  # fmt: skip
+            # Imported here: torch takes seconds, and not every command needs it.
+            with extra("models"):
+                quiet_loading()
+                from sentence_transformers import SentenceTransformer
 
-    def model(self) -> SentenceTransformer:
-        """The loaded model. Raises ModelError."""
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = load_model(self._model, offline=self._offline)
-            return self._loaded
-
-
-def load_model(name: str, *, offline: bool) -> SentenceTransformer:
-    """The sentence-transformers model `name` on the CPU. Raises ModelError, DependencyError.
-
-    Code that comes with a model is never run (`trust_remote_code` stays off).
-    """
-    with explain_failures(
-        "embedding model", name, offline=offline, owner="sentence-transformers", instead=BUNDLED
-    ):
-        # Imported here: torch takes seconds, and not every command needs it.
-        with extra("models"):
-            quiet_loading()
-            from sentence_transformers import SentenceTransformer
-
-        return SentenceTransformer(name, device="cpu", local_files_only=offline)
-
-
-def clean_text(text: str, model: SentenceTransformer) -> str:
-    """`text` as a tokenizer takes it: no lone surrogates, and no longer than the model can read."""
-    most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
-    return whole(text[:most])
+            return SentenceTransformer(self._model, device="cpu", local_files_only=self._offline)
 
 
 def _dimension(model: Any) -> int:

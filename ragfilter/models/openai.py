@@ -117,10 +117,6 @@ class Endpoint:
     url: str
     key: str = field(repr=False)
 
-    @property
-    def host(self) -> str:
-        return urlsplit(self.url).netloc
-
     def client(self, **options: Any) -> openai.OpenAI:
         """A client that tries once."""
         return openai.OpenAI(
@@ -164,9 +160,8 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
         return ours
     if isinstance(error, openai.APIStatusError):
         return _status(error, at)
-    if isinstance(error, openai.APITimeoutError) and not isinstance(
-        error.__cause__, httpx2.ConnectTimeout
-    ):
+    unconnected = isinstance(error.__cause__, httpx2.ConnectTimeout)
+    if isinstance(error, openai.APITimeoutError | TimeoutError) and not unconnected:
         return timed_out(timeout_s)
     if isinstance(error, openai.APIConnectionError):
         return _connection(error, causes, at, answered)
@@ -212,7 +207,10 @@ def _connection(
         # Only the text tells that the endpoint hung up before it answered.
         hung_up = "disconnected" in str(error.__cause__)
         return failure("cut") if hung_up else failure("unreadable", "not HTTP")
-    return failure("unreached", f"{at.host} cannot be reached: {why or 'the connection failed'}")
+    return failure(
+        "unreached",
+        f"{urlsplit(at.url).netloc} cannot be reached: {why or 'the connection failed'}",
+    )
 
 
 def _detail(error: openai.APIError, at: Endpoint) -> str:
@@ -309,7 +307,7 @@ class OpenAIChat:
         stop = threading.Event()
 
         def work(schema: Mapping[str, object] | None) -> None:
-            answered = said = False
+            answered = has_text = False
             self._call.stop = stop
             try:
                 # Closed at once, even if the answer is not read to its end.
@@ -319,14 +317,10 @@ class OpenAIChat:
                         if time.monotonic() > deadline:
                             raise timed_out(timeout_s)
                         pieces.put(piece)
-                        said = True
+                        has_text = True
             except Exception as error:
-                if (
-                    schema
-                    and answered
-                    and not said
-                    and _SCHEMA.search(getattr(error, "message", ""))
-                ):
+                refused = answered and not has_text
+                if schema and refused and _SCHEMA.search(getattr(error, "message", "")):
                     self._refused.add("response_format")
                     return work(None)
                 pieces.put(explain(error, self._at, answered=answered, timeout_s=timeout_s))
@@ -617,12 +611,7 @@ class OpenAIEmbedder:
         except (AttributeError, TypeError, ValueError):
             raise self._unusable("no embeddings") from None
         except Exception as error:
-            late = isinstance(error, TimeoutError)
-            why = (
-                timed_out(self._timeout_s)
-                if late
-                else explain(error, self._at, answered=False, timeout_s=self._timeout_s)
-            )
+            why = explain(error, self._at, answered=False, timeout_s=self._timeout_s)
             raise ModelError(
                 f"The embedding model {self.name} failed: {why.message}", remedy=why.remedy
             ) from None

@@ -26,7 +26,13 @@ from cachetools import LRUCache
 from ragfilter.basics.files import kind
 from ragfilter.basics.threads import within
 from ragfilter.errors import ChatError, ModelError, SettingsError, extra
-from ragfilter.models.embedders import BundledEmbedder, explain_failures, first_line, quiet_loading
+from ragfilter.models.embedders import (
+    BundledEmbedder,
+    LazyModel,
+    explain_failures,
+    first_line,
+    quiet_loading,
+)
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 from ragfilter.text.urls import shown, web_address
@@ -104,19 +110,18 @@ class LateInteraction:
         return [t / np.maximum(np.linalg.norm(t, axis=1, keepdims=True), 1e-9) for t in tokens]
 
 
-class CrossEncoderReranker:
-    """A cross-encoder, its output through a sigmoid. Loaded on first use; safe for threads."""
+class CrossEncoderReranker(LazyModel["CrossEncoder"]):
+    """A cross-encoder, its output through a sigmoid."""
 
     def __init__(self, model: str, *, fetch: bool = False, load_timeout_s: float = 300.0) -> None:
         """`model`: any sentence-transformers cross-encoder name or path.
 
         `fetch`: a name that is not on this machine may be fetched, once.
         """
+        super().__init__()
         self._model = model
         self._offline = not fetch or kind(model) == "folder"
         self._load_timeout_s = load_timeout_s
-        self._loading = threading.Lock()
-        self._loaded: CrossEncoder | None = None
 
     @property
     def name(self) -> str:
@@ -131,13 +136,10 @@ class CrossEncoderReranker:
             import torch
 
             pairs = [(whole(query), whole(text)) for text in texts]
-            sigmoid = torch.nn.Sigmoid()
-            scores: npt.NDArray[np.float64] = np.asarray(
-                model.predict(
-                    pairs, batch_size=BATCH, activation_fn=sigmoid, show_progress_bar=False
-                ),
-                dtype=np.float64,
+            predicted = model.predict(
+                pairs, batch_size=BATCH, activation_fn=torch.nn.Sigmoid(), show_progress_bar=False
             )
+            scores: npt.NDArray[np.float64] = np.asarray(predicted, dtype=np.float64)
         except Exception as error:
             raise ModelError(
                 f"The cross-encoder {self._model} failed: {first_line(error)}.", remedy=REMEDY
@@ -148,13 +150,6 @@ class CrossEncoderReranker:
                 remedy=REMEDY,
             )
         return [float(score) for score in scores]
-
-    def model(self) -> CrossEncoder:
-        """The loaded model. Raises ModelError, also if loading takes too long."""
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> CrossEncoder:
         with explain_failures(

@@ -106,12 +106,11 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     frame = Axes((0.5, last + 0.5), (low, high), 220)
     lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
     band = frame.box("band", (0.5, min(k, last) + 0.5), (low, high))
-    points = tuple(
-        Point(
-            *frame.at(row.rank, row.distance), _css(row), f"{row.rank}. {row.title}: {row.reason}"
-        )
+    points = [
+        Point(*frame.at(row.rank, row.distance), "kept" if row.kept else f"layer-{row.layer}",
+              f"{row.rank}. {row.title}: {row.reason}")
         for row in sorted(ranked, key=lambda row: row.kept)
-    )
+    ]  # fmt: skip
     texts += frame.under([1, last] if last > 1 else [1], "rank, nearest first")
     kept = sum(row.kept for row in ranked)
     about = f"{len(ranked)} chunks by distance to the question; {kept} are kept."
@@ -181,7 +180,3 @@ def gains(values: Sequence[float]) -> Drawing:
 
 def _row(place: int) -> float:
     return 8.0 + ROW * place
-
-
-def _css(row: ChunkRow) -> str:
-    return "kept" if row.kept else f"layer-{row.layer}"

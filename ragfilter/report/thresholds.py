@@ -158,7 +158,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
         if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS:
             return _at_place(MAX_RESULTS, cut.kept, len(values))
     if cut.limit is None and first_dropped is None:
-        return CutLine("no cliff: all that came in stay", cut.kept)
+        return CutLine("no cliff: all chunks stay", cut.kept)
     pinned = trace.count("pinned")
     limit = values[cut.kept - 1] if cut.limit is None else cut.limit
     # What min_results holds is kept too.
@@ -173,7 +173,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
     below = max((value for value in near if value <= limit + EPSILON), default=None)
     above = min((value for value in near if value > limit + EPSILON), default=None)
     if below is None or above is None:
-        return CutLine(label, cut.kept, limit, cliff="no cliff: all that came in stay")
+        return CutLine(label, cut.kept, limit, cliff="no cliff: all chunks stay")
     wide, steps = above - below, sorted(b - a for a, b in pairwise(near))
     weighed = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
     clear = wide >= max(weighed, CLIFF * median_low(steps)) - EPSILON
@@ -201,7 +201,7 @@ def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
 def _at_place(path: str, k: int, n: int) -> CutLine:
     label = f"{field(path).label} = {numbers.count(k)}"
     if k >= n:
-        return CutLine(f"{label}: all that came in stay", n)
+        return CutLine(f"{label}: all chunks stay", n)
     return CutLine(label, k, place=k + 0.5)
 
 

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
 
-from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.errors import ConflictError, InputError, OutcomeUnknown, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
@@ -211,6 +211,8 @@ def _write(
     except StoreError as error:
         undecided = begun and not settled and transaction is None
         journal.let_go.update(edit.id for edit in (begun if undecided else ()))
+        if transaction is not None and isinstance(error, OutcomeUnknown):
+            raise
         outcome = UNDECIDED if undecided else NOTHING_SAVED
         raise type(error)(
             f"{error.message} {outcome}", remedy=error.remedy, action=error.action

@@ -213,7 +213,10 @@ class Scan:
         number = self._book._number.get(rule)
         if number is not None:
             compiled = self._book._compiled[number]
-            return _explain(compiled, self._found, self._holds[number])
+            holds = self._holds[number]
+            why = (_why_holds if holds else _why_not)(compiled, self._found)
+            asks = bool(compiled.groups or compiled.required)
+            return RuleCheck(holds, why, holds=holds and asks)
         error = self._book.errors.get(rule)
         if error is not None:
             what = error.message.rstrip(".")
@@ -257,12 +260,6 @@ def _compile(rule: Rule, number: Callable[[str, Match], int]) -> _Compiled:
         required=tuple(number(t, rule.match) for t in rule.required),
         forbidden=tuple(number(t, rule.match) for t in rule.contain_none_of),
     )
-
-
-def _explain(compiled: _Compiled, found: frozenset[int], holds: bool) -> RuleCheck:
-    why = _why_holds(compiled, found) if holds else _why_not(compiled, found)
-    asks = bool(compiled.groups or compiled.required)
-    return RuleCheck(holds, why, holds=holds and asks)
 
 
 def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:

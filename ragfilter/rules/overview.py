@@ -114,8 +114,10 @@ class Listing:
             for row, text in zip(self.rows, self._texts, strict=True)
             if all(word in text for word in words) and _admits(wanted, row)
         ]
-        rows.sort(key=_attention)
-        return tuple(rows)
+        # Invalid rules and unfinished or doubtful ones come first.
+        return tuple(sorted(rows, key=lambda row: (
+            row.state != "invalid", not row.draft, STATES.index(row.state),
+        )))  # fmt: skip
 
     def with_drafts(self, ids: Iterable[str]) -> Listing:
         """The same listing with these chunks marked as having an unsaved edit, which is much
@@ -199,8 +201,3 @@ def _admits(wanted: RuleFilter, row: ListingRow) -> bool:
         and (not wanted.sources or row.chunk.source in wanted.sources)
         and (not wanted.states or any(word in wanted.states for word in row.words))
     )
-
-
-def _attention(row: ListingRow) -> tuple[int, bool, int]:
-    """Sort key: invalid rules, unfinished or doubtful ones, and last the chunks without a rule."""
-    return row.state != "invalid", not row.draft, STATES.index(row.state)

@@ -149,7 +149,7 @@ def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[Ref
             refusals.append(record)
             continue
         number, chunk_id, fields = record
-        if _is_skipped(fields):
+        if RULE_KEY not in fields or (fields[RULE_KEY] is None and fields.get("error")):
             skipped += 1
             continue
         first, known = latest.get(chunk_id, (number, fields))
@@ -159,10 +159,6 @@ def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[Ref
             error = f"line {first} has another rule for this chunk"
             refusals.append(RefusedLine(number, chunk_id, error))
     return latest, refusals, skipped
-
-
-def _is_skipped(record: dict[str, Any]) -> bool:
-    return RULE_KEY not in record or (record[RULE_KEY] is None and bool(record.get("error")))
 
 
 def _change(

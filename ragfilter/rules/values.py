@@ -190,7 +190,9 @@ def mask(text: str) -> tuple[str, ...]:
 
 def telling(words: Collection[str]) -> list[str]:
     """The distinctive words: no signs, no numbers, no common words."""
-    return [word for word in words if _is_long(word) and word[0].isalpha() and word not in COMMON]
+    # Two letters are enough in a script without an alphabet.
+    long = (word for word in words if len(word) > 2 or (len(word) == 2 and not word.isascii()))
+    return [word for word in long if word[0].isalpha() and word not in COMMON]
 
 
 def is_short(word: str) -> bool:
@@ -331,12 +333,6 @@ def _read(token: str) -> str | Number:
 
 def _is_whole(token: str) -> bool:
     return _NUMBER.match(token) is not None
-
-
-def _is_long(word: str) -> bool:
-    """Whether `word` is long enough to be distinctive: more than two letters, or in a script
-    without an alphabet."""
-    return len(word) > 2 or (len(word) == 2 and not word.isascii())
 
 
 def _is_ordinal(written: str) -> bool:

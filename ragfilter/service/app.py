@@ -56,6 +56,8 @@ ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the othe
 COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
 RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in DOCUMENTED}
 TITLE = "ragfilter"
+MANY = 10_000
+"""Objects, for which the collector stops all threads for some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,15 @@ def make_app(serving: Serving) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        # What is open stays. The collector would stop all threads to look at it again.
         gc.freeze()
+        gc.callbacks.append(_freeze)
         # Threads that decide let the event loop go on after a millisecond, not five.
         sys.setswitchinterval(0.001)
         try:
             async with mcp_app.open():
                 yield
         finally:
+            gc.callbacks.remove(_freeze)
             await asyncio.to_thread(executor.close)
 
     app = FastAPI(
@@ -115,6 +118,13 @@ def make_app(serving: Serving) -> FastAPI:
         count=metrics.count_answer,
     )
     return app
+
+
+def _freeze(phase: str, collection: Mapping[str, int]) -> None:
+    """Freeze what survives a full collection, once it is much: modules, models and catalogues stay,
+    and the collector would stop all threads to look at them again."""
+    if phase == "stop" and collection["generation"] == 2 and len(gc.get_objects(2)) > MANY:
+        gc.freeze()
 
 
 def _add_page(app: FastAPI) -> None:

@@ -210,12 +210,6 @@ class DifyRecords(BaseModel):
     records: list[DifyRecord]
 
 
-def fallbacks(result: Result) -> list[str]:
-    """The layers that fell back."""
-    waiting = {need.layer for need in result.needs}
-    return [t.layer for t in result.traces if t.failed or t.layer in waiting]
-
-
 def filter_answer(result: Result, rows: Sequence[ChunkRow]) -> FilterAnswer:
     """The answer to a search or to hits of one's own. `rows` come from the result."""
     by_id = {row.id: row for row in rows}
@@ -230,7 +224,7 @@ def filter_answer(result: Result, rows: Sequence[ChunkRow]) -> FilterAnswer:
         dropped=[DroppedChunk.model_validate(row._asdict()) for row in rows if not row.kept],
         context=packed.text,
         context_tokens=packed.tokens,
-        fell_back=fallbacks(result),
+        fell_back=result.fallbacks,
         warnings=list(result.warnings),
     )
 
@@ -246,20 +240,17 @@ def rerank_answer(
     """The kept documents, whose ids are their places, with their `texts` where asked for."""
     tokens = estimate(result.query) + sum(map(estimate, texts))
     ranked = zip(result.kept[:most], _relevances(result), strict=False)
-    return RerankAnswer(
-        id=str(uuid4()),
-        model=model,
-        results=[
-            RankedDocument(
-                index=int(hit.id),
-                relevance_score=score,
-                document={"text": texts[int(hit.id)]} if with_documents else None,
-            )
-            for hit, score in ranked
-        ],
-        usage={"total_tokens": tokens},
-        meta={"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
-    )
+    documents = [
+        RankedDocument(
+            index=int(hit.id), relevance_score=score,
+            document={"text": texts[int(hit.id)]} if with_documents else None,
+        )
+        for hit, score in ranked
+    ]  # fmt: skip
+    meta: dict[str, JsonValue]
+    meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+    usage = {"total_tokens": tokens}
+    return RerankAnswer(id=str(uuid4()), model=model, results=documents, usage=usage, meta=meta)
 
 
 def dify_records(result: Result, *, most: int, least: float) -> DifyRecords:

@@ -95,7 +95,7 @@ class TokenFile(TomlTable):
     token: Annotated[list[TokenEntry], Field(min_length=1)]
 
 
-def hashed(token: str) -> str:
+def token_hash(token: str) -> str:
     """What the file holds of a token. It is drawn at random, so a plain hash cannot be guessed."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -184,7 +184,7 @@ class TokenGate:
         if path in OPEN or path.startswith(ASSETS):
             return self.anyone
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        caller = self.tokens.get(hashed(token.strip())) if scheme.lower() == "bearer" else None
+        caller = self.tokens.get(token_hash(token.strip())) if scheme.lower() == "bearer" else None
         if caller is None:
             raise Refused(
                 401,

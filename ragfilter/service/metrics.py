@@ -11,7 +11,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 
 from ragfilter.library.result import Result
 from ragfilter.report import ChunkRow
-from ragfilter.service.bodies import fallbacks
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 COUNTERS = {
@@ -55,7 +54,7 @@ class Metrics:
         self._counters["kept"].inc(len(result.kept))
         for layer, dropped in CountOf(row.layer for row in rows if not row.kept).items():
             self._counters["dropped"].labels(layer).inc(dropped)
-        for layer in fallbacks(result):
+        for layer in result.fallbacks:
             self._counters["fallbacks"].labels(layer).inc()
 
     def text(self) -> bytes:

@@ -17,8 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter.basics.files import TextFiles, decode
-from ragfilter.basics.files import parse_toml as parse_tree
+from ragfilter.basics.files import TextFiles, decode, parse_toml, read_text
 from ragfilter.errors import InputError, SettingsError, complaint, extra
 from ragfilter.settings import profiles
 from ragfilter.settings.deployment import PREFIX, Deployment
@@ -84,7 +83,7 @@ def load(
 
     Raises SettingsError.
     """
-    from_file, named_profile = read_toml(file) if file else (None, None)
+    from_file, named_profile = read_toml(file, str(file)) if file else (None, None)
     environ = os.environ if environ is None else environ
     choices = (
         (profile, ""),
@@ -122,22 +121,11 @@ def of_profile(name: str, *more: Given) -> Settings:
     return merge([Given(f"profile {name}", profiles.profile(name).values), *more])[0]
 
 
-def read_toml(path: Path) -> tuple[Given, str | None]:
-    """The values of a settings file, and the profile it names. Raises SettingsError."""
+def read_toml(file: Path | bytes, path: str) -> tuple[Given, str | None]:
+    """The values of a settings file or of its content, and the profile it names; `path` names it in
+    messages. Raises SettingsError."""
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(
-            f"{path} cannot be read: {error.strerror or error}.",
-            remedy="Check its name and permissions.",
-        ) from None
-    return parse_toml(content, str(path))
-
-
-def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
-    """The same of a file's content; `path` names it in messages. Raises SettingsError."""
-    try:
-        tree = parse_tree(decode(content, path), path)
+        tree = parse_toml(decode(file, path) if isinstance(file, bytes) else read_text(file), path)
     except InputError as error:
         # What is wrong with the file is wrong with the settings.
         raise SettingsError(error.message, remedy=error.remedy) from None

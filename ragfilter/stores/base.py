@@ -472,7 +472,7 @@ class VersionedStore(ABC, Generic[C]):
         with suppress(CollectionMissing):
             if not self.collection(name).ours:
                 raise StoreError(
-                    f"Collection {name!r} was not made by ragfilter and stays as it is.",
+                    f"Collection {name!r} was not made by ragfilter, so it is not changed.",
                     remedy="Choose another name.",
                 )
 

@@ -35,24 +35,12 @@ with extra("chroma"):
 
 log = logging.getLogger(__name__)
 
-FIELDS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("text", pa.string()),
-        ("title", pa.string()),
-        ("type", pa.string()),
-        ("source", pa.string()),
-        ("page", pa.int64()),
-        ("refs", pa.list_(pa.string())),
-        ("clearance", pa.int64()),
-        ("clearance_as_given", pa.string()),
-        ("department", pa.string()),
-        ("rule", pa.string()),
-        ("fingerprint", pa.string()),
-        ("metadata", pa.string()),
-    ]
-)
-
+_TYPES = {"page": pa.int64(), "clearance": pa.int64(), "refs": pa.list_(pa.string())}
+_NAMES = (
+    "id", "text", "title", "type", "source", "page", "refs", "clearance", "clearance_as_given",
+    "department", "rule", "fingerprint", "metadata",
+)  # fmt: skip
+FIELDS = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
 COLUMNS = (*FIELDS.names, "vector")
 REPLACE = "Move it away, then index the source again and replace the collection."
 

@@ -92,7 +92,7 @@ def openings(files: TextFiles) -> dict[str, Opening]:
         ) from None
 
 
-def resolved(folder: str) -> str:
+def resolve_location(folder: str) -> str:
     """`folder` as an absolute path, or the URL of a server or database unchanged. Raises
     InputError."""
     if is_address(folder) or folder.startswith(SERVERS):
@@ -250,7 +250,7 @@ class Stores:
 
         Also raises ModelError. If it raises, nothing is registered.
         """
-        folder = resolved(opening.folder) if opening.folder else ""
+        folder = resolve_location(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
             folder = ""
         own = {info.name for info in self._workspace.store().collections()}
@@ -331,7 +331,7 @@ class Stores:
         return opening.columns, opening.metric
 
     def _in(self, folder: str) -> ChromaStore | TableStore:
-        path = resolved(folder)
+        path = resolve_location(folder)
         with self._opening:
             if path not in self._folders:
                 self._folders[path] = open_store(path, self._workspace.address)

@@ -33,10 +33,10 @@ from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
 from ragfilter.stores.base import IndexReport, check_embedder, check_name, pages
 from ragfilter.stores.copies import StoredRow, with_rule
-from ragfilter.stores.workspace import Workspace, lock_file, taken
+from ragfilter.stores.workspace import Workspace, lock_file, take_lock
 
 if TYPE_CHECKING:
-    from ragfilter.stores.base import VersionedStore
+    from ragfilter.stores.base import VersionedCollection, VersionedStore
     from ragfilter.stores.postgres.store import PgStore
 
 Rules = Mapping[str, str | None]
@@ -85,7 +85,8 @@ class _Indexing:
     progress: Progress | None
 
     def in_folder(self, workspace: Workspace) -> IndexReport:
-        name, path, store = self.name, workspace.copy_path(self.name), workspace.versioned_store()
+        name, model = self.name, self.embedder.name
+        path, store = workspace.copy_path(name), workspace.versioned_store()
         store.check_ours(name)
         old = None if self.reset else copies.read_summary(path)
         if not self.reset:
@@ -99,15 +100,17 @@ class _Indexing:
         rows = {row.chunk.id: row for row in ([] if self.reset else copies.read_copy(path))}
         parts = workspace.copies_dir / f"{name}.parts"
         vectors = {_key(row.chunk): row.vector for row in rows.values()}
-        vectors |= copies.read_parts(parts, embedder=self.embedder.name)
+        vectors |= copies.read_parts(parts, embedder=model)
         save, written = partial(copies.save_part, parts), len(fresh) if whole else report.total
         embedded, step = self._embed(fresh, vectors, save, written)
         rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
         if fresh:
-            copies.write_copy(path, list(rows.values()), embedder=self.embedder.name)
+            copies.write_copy(path, list(rows.values()), embedder=model)
         # In the order of the records, in which the rules are exported.
         changed = [record.chunk.id for record in fresh] if whole else list(rows)
-        _fill(store, name, rows, changed, self.embedder.name, self.rules(), step, anew=not whole)
+        rules = self.rules()
+        collection = store.collection(name) if whole else store.renew(name, embedder=model)
+        _fill(collection, rows, changed, rules, step)
         copies.remove_parts(parts)
         return replace(report, embedded=embedded, written=len(changed))
 
@@ -227,7 +230,8 @@ def rebuild(
         try:
             store = workspace.versioned_store()
             store.check_ours(name)
-            _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, step, anew=True)
+            collection = store.renew(name, embedder=summary.embedder)
+            _fill(collection, rows, rows.keys(), rules or {}, step)
         except StoreError as error:
             if error.action != "rebuild":
                 raise
@@ -293,7 +297,7 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
             yield
         return
     lock = lock_file(workspace.copies_dir / f".{name}.lock")
-    if not taken(lock):
+    if not take_lock(lock):
         raise WorkspaceLocked(
             f"Collection {name!r} is already being indexed.", remedy="Wait until that is done."
         )
@@ -321,27 +325,19 @@ def _bar(chunk: Chunk) -> tuple[int | None, str | None]:
 
 
 def _fill(
-    store: VersionedStore[Any],
-    name: str,
+    collection: VersionedCollection,
     rows: Mapping[str, StoredRow],
     changed: Collection[str],
-    embedder: str,
     rules: Rules,
     step: Step,
-    *,
-    anew: bool,
 ) -> None:
-    if anew:
-        collection = store.renew(name, embedder=embedder)
-    else:
-        collection = store.collection(name)
-        collection.set_content("")
-    waiting = [with_rule(rows[i], rules) for i in changed]
-    for part in pages(waiting, WRITE_PART):
+    """Write the rows that changed, so that the collection then holds all of them."""
+    collection.set_content("")
+    for part in pages([with_rule(rows[i], rules) for i in changed], WRITE_PART):
         collection.write(part)
         step(len(part))
     prints = {i: row.fingerprint for i, row in rows.items()}
-    collection.set_content(copies.content_fingerprint(embedder, prints))
+    collection.set_content(copies.content_fingerprint(collection.embedder, prints))
 
 
 def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:

@@ -136,7 +136,7 @@ def delete(workspace: Workspace, name: str) -> None:
 def _must_be_ours(store: Store, name: str) -> None:
     if not store.collection(name).ours:
         raise StoreError(
-            f"Collection {name!r} was not made by ragfilter and stays as it is.",
+            f"Collection {name!r} was not made by ragfilter, so it is not changed.",
             remedy="Use the program that made it.",
         )
 

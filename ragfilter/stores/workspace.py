@@ -1,4 +1,4 @@
-"""The workspace folder: where its files are, and the lock that keeps a second process out.
+"""The workspace: where its files and cached texts are, and the lock that keeps others out.
 
 Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose data silently.
 
@@ -26,14 +26,14 @@ import contextlib
 import json
 import os
 import threading
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ragfilter.basics import database
-from ragfilter.basics.database import TEXT
+from ragfilter.basics.database import TEXT, TIME, WHOLE
 from ragfilter.basics.files import TextFiles
 from ragfilter.errors import InputError, WorkspaceLocked, extra
 from ragfilter.model import User
@@ -223,7 +223,7 @@ class Workspace:
         return ChromaStore.folder(self.chroma_dir)
 
     def _own(self, kind: str) -> None:
-        if not taken(self._lock):
+        if not take_lock(self._lock):
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
                 remedy="Stop that process, use another folder, or copy the workspace into "
@@ -252,7 +252,7 @@ def lock_file(path: Path) -> BaseFileLock:
     return FileLock(path, thread_local=False)
 
 
-def taken(lock: BaseFileLock) -> bool:
+def take_lock(lock: BaseFileLock) -> bool:
     """Take the lock. Returns False if it is held. Raises InputError if its file cannot be used."""
     try:
         lock.acquire(timeout=0)
@@ -344,3 +344,62 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
 
     def close(self) -> None:
         database.OptionalBook.close(self)
+
+
+CACHE = "cache.db"
+MB = 1_000_000
+
+_texts = database.table(
+    "cached_texts", sa.UniqueConstraint("key"), key=TEXT, text=TEXT, size=WHOLE, used=TIME
+)
+PUT = sa.text(
+    "INSERT INTO cached_texts (key, text, size, used) VALUES (:key, :text, :size, :used) "
+    "ON CONFLICT (key) DO UPDATE SET text = :text, size = :size, used = :used"
+).bindparams(sa.bindparam("used", type_=TIME))
+CULL = sa.text(
+    "DELETE FROM cached_texts WHERE id IN (SELECT id FROM (SELECT id, "
+    "sum(size) OVER (ORDER BY used DESC, id DESC) AS up_to FROM cached_texts) AS each "
+    "WHERE up_to > :most)"
+)
+
+
+class TextCache(database.OptionalBook):
+    """A cache for texts that are expensive to make, an LLM's answers: at most `limit_mb` megabytes
+    by key, of the workspace in `folder` or at an address. The least recently used go first. Safe
+    across threads and processes.
+
+    Source: docs/design.md#cache, docs/decisions/0018-caches-and-verdicts.md. Nothing depends on it:
+    if it is damaged or cannot be written, one warning says so, nothing is found and nothing is
+    stored. It holds nothing but texts, so nothing in it is executed, whoever wrote it.
+    """
+
+    what = "cache"
+    called = "The cache of answers"
+    tables = (_texts,)
+
+    def __init__(self, folder: Path, address: str, limit_mb: float) -> None:
+        self._file = None if address else folder / CACHE
+        self._limit = int(limit_mb * MB)
+        super().__init__(address or f"sqlite:///{self._file}")
+
+    def get(self, key: str) -> str | None:
+        """The text for `key`, None if there is none (any more)."""
+        used = _texts.update().filter_by(key=key).values(used=datetime.now(UTC))
+
+        def read(connection: sa.Connection) -> str | None:
+            text = connection.execute(used.returning(_texts.c.text)).scalar_one_or_none()
+            return text if isinstance(text, str) else None
+
+        return self._attempt(read, None)
+
+    def put(self, key: str, text: str) -> None:
+        """Store `text` for `key`, if it fits into the limit."""
+        size = len(text.encode())
+        row = {"key": key, "text": text, "size": size, "used": datetime.now(UTC)}
+
+        def write(connection: sa.Connection) -> None:
+            connection.execute(PUT, row)
+            connection.execute(CULL, {"most": self._limit})
+
+        if size < self._limit:
+            self._attempt(write, None)

@@ -127,7 +127,7 @@ def values(text: str) -> frozenset[Value]:
     return _values(text[:MAX_TEXT])
 
 
-def stated(query_values: frozenset[Value], text: str) -> frozenset[Value]:
+def shared_values(query_values: frozenset[Value], text: str) -> frozenset[Value]:
     """The values of the query that the text states too."""
     counts = _counts(text)
     if any(name in counts and number in counts for name, number in query_values):

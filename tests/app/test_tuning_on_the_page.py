@@ -79,6 +79,8 @@ def test_without_labels_tuning_says_what_opens_it(page: Any) -> None:
 
 def test_settings_of_another_model_are_recalibrated_where_they_are_refused(page: Any) -> None:
     page.session.changes = OF_ANOTHER_MODEL
+    page.at.switch_page("pages/evaluate.py")
+    assert "run-recalibrate" in page.run().press("evaluate").buttons
     page.at.switch_page("pages/inspect.py")
     page.run().press("problem-recalibrate")
     table = page.at.dataframe[0].value

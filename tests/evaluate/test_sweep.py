@@ -16,7 +16,7 @@ from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.strategies.base import strategies
 from ragfilter.library.filter import Filter
-from ragfilter.model import Chunk, Entity, Hit, Pool, User
+from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Calibration, Settings
 
@@ -31,6 +31,8 @@ SETTINGS = st.builds(
     cutoff__enabled=st.booleans(),
     cutoff__max_results=st.integers(1, 30),
     cutoff__min_results=st.integers(0, 4),
+    cutoff__score=st.sampled_from(["", "own", "lexical", "none"]),
+    cutoff__limits=st.sampled_from(["", "own=0.4", "dense=0.7 lexical=4"]),
     cutoff__relative_offset=st.sampled_from([0.1, 0.3, 0.6]),
     quality__enabled=st.booleans(),
     quality__mode=st.sampled_from(["when_poor", "always"]),
@@ -48,6 +50,10 @@ def pool(distances: list[int], space: str = "l2") -> Pool:
             distance / 500,
             i + 1,
             rerank_score=1 / (1 + i % 7),
+            scores={
+                "own": Score(i % 5 / 5, "similarity", 1 + i % 5),
+                **({"lexical": Score(-1.0 - i, "rank", 1 + i)} if i % 3 else {}),
+            },
         )
         for i, distance in enumerate(sorted(distances))
     )
@@ -58,9 +64,9 @@ def pool(distances: list[int], space: str = "l2") -> Pool:
 @pytest.mark.slow
 @pytest.mark.parametrize("space", ["l2", "rank"])
 def test_a_sweep_keeps_what_replay_keeps(space: str) -> None:
-    @given(DISTANCES, st.lists(SETTINGS, min_size=1, max_size=6), st.integers(0, 2))
-    def law(distances: list[int], settings: list[Settings], level: int) -> None:
-        given_pool, user = pool(distances, space), User(level)
+    @given(DISTANCES, st.lists(SETTINGS, min_size=1, max_size=6), st.integers(0, 2), st.booleans())
+    def law(distances: list[int], settings: list[Settings], level: int, ordered: bool) -> None:
+        given_pool, user = replace(pool(distances, space), scores_are_ranks=ordered), User(level)
         learned = {"cutoff.calibration": LEARNED.replace('"l2"', f'"{space}"')}
         settings = [each.with_values(learned) for each in settings]
         wanted = [replay(given_pool, each, user).kept for each in settings]

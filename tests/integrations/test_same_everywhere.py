@@ -18,7 +18,7 @@ from stores import Remembering
 
 import ragfilter as rf
 from ragfilter.cli import options
-from ragfilter.engine.replay import replay, retrieved
+from ragfilter.engine.replay import entering_hits, replay
 from ragfilter.ingest import demo
 from ragfilter.layers.quality import reranker_key
 from ragfilter.library.workspace import OpenWorkspace
@@ -185,7 +185,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
                     store.catalogue_limit = CHUNKS - 1
                     large = bench["demo"].search(query, profile, user=user)
                     assert [hit.id for hit in large.kept] == kept, (profile, name)
-                hits = retrieved(asked.pool, asked.settings, asked.user)
+                hits = entering_hits(asked.pool, asked.settings, asked.user)
                 key = tuple(hit.id for hit in hits)
                 if key not in passed:
                     passed[key] = Documents.of(hits)

@@ -184,7 +184,7 @@ def test_another_reranker_is_refused_and_missing_scores_are_said() -> None:
 def test_without_anything_learned_there_is_a_remedy() -> None:
     with pytest.raises(SettingsError, match="nothing has been learned yet") as error:
         replay(POOL, settings(""))
-    assert "by tuning" in error.value.remedy
+    assert "Tune on labels" in error.value.remedy
     assert error.value.action == "tune"
 
 

@@ -124,7 +124,7 @@ def test_without_a_pruner_chunks_stay_whole_and_the_result_says_so() -> None:
 def test_a_pruner_that_fails_is_told() -> None:
     result = filtered(PROSE, pruner=Marked("heal", wrong=True))
     assert result.needs == ()
-    assert result.fell_back
+    assert result.fallbacks
     assert sent(result[0]) == PROSE
     assert result.warnings[0].startswith("The pruner failed: marked did not give")
 

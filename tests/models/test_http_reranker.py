@@ -105,14 +105,14 @@ def test_a_failure_is_a_visible_fallback(
     made = reranker(serve(page(status, f"bad {KEY}", "application/json")))
     result = rf.Filter(always(), reranker=made)("owl", TEXTS)
     assert says in result.warnings[0]
-    assert result.fell_back
+    assert result.fallbacks
     assert KEY not in f"{caplog.text}{result.warnings}{made!r}{result.to_dict()}"
 
 
 def test_an_answer_that_does_not_come_is_a_visible_fallback(serve: Serve) -> None:
     slow = always(reranker_timeout_ms=300)
     result = rf.Filter(slow, reranker=reranker(serve(hang), timeout_s=0.3))("owl", TEXTS)
-    assert result.fell_back
+    assert result.fallbacks
     assert "within 0.3 s" in result.warnings[0] or "in time" in result.warnings[0]
 
 

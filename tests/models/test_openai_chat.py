@@ -453,7 +453,7 @@ def test_the_key_is_in_no_log_and_no_repr(serve: Serve, caplog: pytest.LogCaptur
     ("settings", "says"),
     [
         ({"model": " "}, "No model"),
-        ({"model": "m", "base_url": "127.0.0.1:8080"}, "not an http"),
+        ({"model": "m", "base_url": "127.0.0.1:8080"}, "must be an http"),
         ({"model": "m", "base_url": f"http://me:{KEY}@host/v1"}, "credentials"),
         ({"model": "m", "base_url": f"http://host/v1?key={KEY}"}, "credentials"),
         ({"model": "m", "api_key": f"{KEY}\nx"}, "characters"),

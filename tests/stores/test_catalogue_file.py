@@ -35,7 +35,7 @@ def test_what_is_written_is_read_for_its_version_alone(tmp_path: Path) -> None:
     read = read_catalogue(path, "v1")
     assert read is not None
     assert dict(read) == CHUNKS
-    assert read.rules == ('{"contain":"x"}',)
+    assert read.distinct_rules == ('{"contain":"x"}',)
     assert read_catalogue(path, "v2") is None
     assert read_catalogue(tmp_path / "other.parquet", "v1") is None
 

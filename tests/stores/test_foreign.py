@@ -94,7 +94,7 @@ def test_one_on_a_server_is_asked_and_a_password_is_not_kept(
         bench.stores.open("notes", Opening(f"{url}/", BUNDLED), bench.load_embedder)
         result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
         assert result.kept[0].id == "a"
-        with pytest.raises(InputError, match="user or a password") as error:
+        with pytest.raises(InputError, match="user or password") as error:
             bench.stores.open(
                 "notes", Opening(url.replace("//", "//me:hush@"), BUNDLED), bench.load_embedder
             )

@@ -79,7 +79,7 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
         (FLAT, {"strategy": "fixed"},
          {"<b>Max results = 6</b><br>kept before", "dropped after"}),
         (FLAT, {"enabled": False}, {"<b>Unfiltered k = 6</b><br>kept before", "dropped after"}),
-        (CLIFFS[:4], {"enabled": False}, {"Unfiltered k = 6: all that came in stay"}),
+        (CLIFFS[:4], {"enabled": False}, {"Unfiltered k = 6: all chunks stay"}),
     ],
 )  # fmt: skip
 def test_one_line_cuts_and_both_its_sides_are_named(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter.basics.threads import Shelf
-from ragfilter.engine.complete import complete
+from ragfilter.engine.complete import Completion
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, ModelError
@@ -105,7 +105,7 @@ class Workbench:
         """Press the button in a session that has drawn `pool`."""
         needs = replay(pool, settings).needs
         return keep_pool(
-            ASKED, complete(pool, needs, settings, self.backends(""), UNRESTRICTED), self
+            ASKED, Completion(settings, self.backends(""), UNRESTRICTED).complete(pool, needs), self
         )  # type: ignore[arg-type]
 
     def now(self, settings: Settings) -> PoolResult:

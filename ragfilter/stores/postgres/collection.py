@@ -158,8 +158,11 @@ class PgCollection(RowCollection):
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
-        most = min(self._store.catalogue_limit, CATALOGUED)
-        return None if self.count() > most else self.entries()
+        most, row = min(self._store.catalogue_limit, CATALOGUED), self.registered
+        if row.number not in self._store.catalogues and self._count(row) > most:
+            return None
+        entries = self.entries()
+        return None if len(entries) > most else entries
 
     def entries(self) -> Catalogue:
         """Every chunk by id without text, however many there are. What changed since they were last

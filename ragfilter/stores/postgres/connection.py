@@ -59,8 +59,8 @@ class Reader(Book):
         return self._where
 
     def _prepare(self) -> None:
-        self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        with self._guard(), self._engine.begin() as connection:
+        self._searching = self._engine.execution_options(postgresql_readonly=True)
+        with self._writing() as connection:
             self._begin(connection)
             version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
             installed = connection.exec_driver_sql(version).scalar_one_or_none()
@@ -82,23 +82,14 @@ class Reader(Book):
     ) -> Sequence[Any]:
         """The rows of a query, under these settings of the server. Raises StoreUnavailable at the
         deadline."""
-        if (shared := self._shared) is not None:
-            with self._guard():
-                there: Sequence[Any] = shared.exec_driver_sql(query, given).all()
-                return there
-
-        def work() -> Sequence[Any]:
-            engine = self._engine if settings else self._reading
-            with engine.connect() as connection:
-                if settings:
-                    named = ((f"{k}", str(v)) for k, v in settings.items())
-                    calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
-                    values = tuple(each for pair in named for each in pair)
-                    connection.exec_driver_sql(f"SELECT {calls}", values)
-                found: Sequence[Any] = connection.exec_driver_sql(query, given).all()
-                return found
-
-        return self._in_time(work)
+        with self._connected(self._searching if settings else None) as connection:
+            if settings:
+                named = ((k, str(v)) for k, v in settings.items())
+                calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
+                values = tuple(each for pair in named for each in pair)
+                connection.exec_driver_sql(f"SELECT {calls}", values)
+            found: Sequence[Any] = connection.exec_driver_sql(query, given).all()
+            return found
 
     def index_settings(self, width: int) -> dict[str, str | int]:
         """The settings of a search of an index as wide as this."""
@@ -118,6 +109,8 @@ class PgConnection(Reader):
         self.catalogue_limit = inf
         self.catalogues: dict[int, tuple[int, Catalogue]] = {}
         """By the number of a collection, with the version that they belong to."""
+        self.versions: dict[int, int] = {}
+        """The newest that was seen, by the number of a collection."""
         self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
         self.distinct_rules: Shelf[tuple[str, ...]] = Shelf(RULES_KEPT)
         super().__init__(address, timeout_s=timeout_s)
@@ -145,7 +138,9 @@ class PgConnection(Reader):
         found = self.read(query, {"name": rows.plain(name)})
         if not found:
             raise self.missing(name)
-        return Registered(*found[0])
+        row = Registered(*found[0])
+        self.versions[row.number] = max(row.version, self.versions.get(row.number, 0))
+        return row
 
     def missing(self, name: str) -> CollectionMissing:
         return CollectionMissing(

@@ -53,8 +53,7 @@ class PgStore(PgConnection):
         """Whether a collection has changed since it had this version, as far as this process has
         seen. Does not ask the store."""
         number, _, count = version.partition(":")
-        kept = self.catalogues.get(int(number)) if number.isdigit() else None
-        return kept is not None and kept[0] > int(count)
+        return number.isdigit() and self.versions.get(int(number), 0) > int(count)
 
     def summary(self, name: str) -> CopySummary | None:
         """The model of a collection and the fingerprints of its records; None if there is none."""
@@ -119,7 +118,7 @@ class PgStore(PgConnection):
 
     def change_clearances(self, name: str, given: Mapping[str, Bars]) -> None:
         """Give the chunks of a collection these clearances, at once. Their fingerprints stay, so
-        their records still count as changed."""
+        their records still count as changed; the content has none until they are indexed."""
         table = rows.chunks_of(self.registered(name).number)
         values = {
             "ids": list(given),
@@ -140,6 +139,10 @@ class PgStore(PgConnection):
                 f"UPDATE {table} c SET clearance = new.level, department = new.department, "
                 f"clearance_as_given = new.said, edited = {row.version} {differing}",
                 values,
+            )
+            connection.exec_driver_sql(
+                "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s",
+                {"id": row.number},
             )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:

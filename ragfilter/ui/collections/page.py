@@ -275,7 +275,7 @@ def _elsewhere(resources: Resources) -> None:
         ).strip()  # fmt: skip
         if not folder:
             return
-        folder = foreign.resolved(folder)
+        folder = foreign.resolve_location(folder)
         names = [info.name for info in resources.bench.stores.at(folder).collections()]
         if not names:
             st.info("There is no collection there.")

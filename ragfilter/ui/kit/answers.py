@@ -30,7 +30,7 @@ from ragfilter.answer.stream import (
     VERSION,
     Answer,
     AnswerStream,
-    cited,
+    citations,
 )
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
@@ -78,7 +78,7 @@ class AnswerSide:
         """`text` with the page's numbers in place of the prompt's."""
 
         def anew(match: re.Match[str]) -> str:
-            known, unknown = cited(match[0], len(self.numbers))
+            known, unknown = citations(match[0], len(self.numbers))
             return f"[{', '.join(map(str, (*(self.numbers[n - 1] for n in known), *unknown)))}]"
 
         return citation.sub(anew, text)
@@ -234,7 +234,7 @@ def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...
         if answer.extractive:
             quoted = _QUOTED.search(text)
             text = quoted[0] if quoted else ""
-        return not lacking.isdisjoint(cited(text, len(context.chunks))[0])
+        return not lacking.isdisjoint(citations(text, len(context.chunks))[0])
 
     # Code may contain empty lines, so a text with a code fence stays whole.
     fenced = "```" in answer.text or "~~~" in answer.text

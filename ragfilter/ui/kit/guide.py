@@ -5,14 +5,14 @@ drawer on the right that never opens by itself. Nobody has to follow them.
 
 from __future__ import annotations
 
-import tomllib
 from functools import partial
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.origin import origin
@@ -113,9 +113,7 @@ def _steps(visit: Visit) -> list[PathStep]:
     )  # fmt: skip
 
 
-TERMS: dict[str, str] = tomllib.loads(
-    files("ragfilter.ui.kit").joinpath("terms.toml").read_text(encoding="utf-8")
-)
+TERMS: dict[str, str] = read_toml(Path(__file__).with_name("terms.toml"))
 """The words that help explains."""
 
 

@@ -65,14 +65,19 @@ def draw(visit: Visit) -> None:
 
 
 def _follow(visit: Visit) -> None:
-    """Ask again if another tab has changed the collection since; tell a user who sees that."""
-    asked, bench = state.session().asked, visit.resources.bench
+    """Follow what others have changed in the collection since; tell a user who sees that."""
+    asked, resources = state.session().asked, visit.resources
     if asked is None or state.session().pending or asked.collection not in visit.collections:
         return
-    if bench.stores.of(asked.collection).outdated(asked.version):
-        state.renew()
-        if bench.version_seen(asked.collection, asked.reach.user) != asked.seen:
-            st.toast("Rules or chunks were changed in another tab, so the results are refreshed.")
+    if resources.bench.stores.of(asked.collection).outdated(asked.version):
+        from ragfilter.ui.session import pools
+
+        try:
+            if pools.follow_edits(resources):
+                st.toast("Rules or chunks were changed elsewhere, so the results are refreshed.")
+        except RagfilterError:
+            # Asking the question again shows what is wrong.
+            state.renew()
 
 
 def _box(*, ready: bool) -> None:

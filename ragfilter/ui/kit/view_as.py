@@ -17,11 +17,13 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import User
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
 
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MAX_LEVEL = 5
+NAMES: ShelfSpec[tuple[str, ...]] = ShelfSpec(16)
+"""The departments of collections."""
 
 
 def draw_chip() -> None:
@@ -89,9 +91,14 @@ def departments(resources: Resources) -> tuple[str, ...]:
     name, known = state.session().collection, state.session().departments
     try:
         if name not in known or resources.bench.stores.of(name).outdated(known[name][0]):
-            store = resources.bench.collection(name)
-            every = {chunk.department for chunk in (store.catalogue() or {}).values()}
-            known[name] = (store.version, tuple(sorted(filter(None, every))))
+            store = resources.bench.collection(name).snapshot()
+            indexed = store.content or store.version
+
+            def read() -> tuple[str, ...]:
+                every = {chunk.department for chunk in (store.catalogue() or {}).values()}
+                return tuple(sorted(filter(None, every)))
+
+            known[name] = store.version, resources.shelf(NAMES).of((name, indexed), read)
     except RagfilterError:
         return ()
     return known[name][1]

@@ -19,11 +19,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.engine.complete import (
+    Completion,
     Replay,
-    complete,
     complete_all,
+    find_chunks,
     join_pools,
-    look_up,
     without_failures,
 )
 from ragfilter.engine.replay import count_clean, renew_rules, replay
@@ -87,7 +87,7 @@ def _ask(question: str, settings: Settings, resources: Resources, place: DeltaGe
         scored, session.unscored = not session.unscored, False
         replay = session.replays.of
         pool = complete_pool(asked, pool, settings, user, resources, score=scored, replay=replay)
-    if session.pending != "example":
+    if session.pending is True:
         # Into the collection's history, for evaluations.
         try:
             resources.bench.labels.remember(asked.collection, asked.query)
@@ -118,36 +118,43 @@ def _renew(
         # are embedded whose vectors are not stored.
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
-            pool = complete(pool, needs, settings, resources.backends(asked.collection), user)
+            completion = Completion(settings, resources.backends(asked.collection), user)
+            pool = completion.complete(pool, needs)
             pool = keep_pool(asked, pool, resources)
     if session.request is None:
         return pool
     return _fulfil(session.request, pool, asked, settings, resources, place)
 
 
-def follow_edit(collection: str, before: str, resources: Resources) -> None:
-    """Update the current question after an edit of rules in `collection`, which had the version
-    `before`. The question is asked again only if that needs a search. Raises RagfilterError."""
-    session, settings, user = state.session(), state.settings(), state.user()
+def follow_edits(resources: Resources) -> bool:
+    """Update the current question after rules were edited. It is asked again only if that needs a
+    search. Returns whether its user can see a difference. Raises RagfilterError."""
+    session, settings = state.session(), state.settings()
     asked = session.asked
-    if asked is None:
-        return
-    if asked.collection == collection and not session.pending:
-        only = bool(asked.reach.only)
-        now = ask_now(asked.query, collection, settings, user, resources, use_trace=only)
-        pool = resources.pools.get(asked)
-        chunks = resources.bench.collection(collection).catalogue()
-        if pool is not None and chunks is not None and (asked.version, asked.reach) == (
-            before, now.reach
-        ):  # fmt: skip
-            pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
-            if pool is not None:
-                # A call in progress started with the old rules.
-                abandon(resources)
-                session.asked, pool = now, keep_pool(now, pool, resources)
-                session.complete_next = bool(session.replays.of(pool, settings, user).needs)
-                return
-    state.renew()
+    if asked is None or session.pending:
+        return False
+    stored = resources.bench.collection(asked.collection).snapshot()
+    now = replace(asked, version=stored.version)
+    user, pool = asked.reach.user, resources.pools.get(asked)
+    reach = replace(reach_of(settings, state.user()), only=asked.reach.only)
+    renewed = None
+    if pool and stored.content and (stored.content, reach) == (asked.content, asked.reach):
+        chunks = find_chunks(stored, [chunk.id for chunk in pool.chunks])
+        renewed = resources.pools.get(now) or renew_rules(
+            pool, chunks, settings, user, reach.wanted
+        )
+    if pool is None or renewed is None:
+        state.renew()
+        # Others are not told: what was changed may be hidden from them.
+        return user.unrestricted
+    session.asked, renewed = now, keep_pool(now, renewed, resources)
+    if renewed is pool:
+        return False
+    # A call in progress started with the old rules.
+    abandon(resources)
+    session.complete_next = bool(session.replays.of(renewed, settings, state.user()).needs)
+    rules = {hit.id: hit.chunk.rule for hit in pool.hits if user.sees(hit.chunk)}
+    return any(rules.get(hit.id, hit.chunk.rule) != hit.chunk.rule for hit in renewed.hits)
 
 
 def _fulfil(
@@ -162,7 +169,7 @@ def _fulfil(
 
     def work(job: Job[Pool]) -> Pool:
         chat = backends.chat and Stoppable(backends.chat, job.stop)
-        return complete(pool, needs, settings, replace(backends, chat=chat), user)
+        return Completion(settings, replace(backends, chat=chat), user).complete(pool, needs)
 
     if needs:
         with _waiting(place, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
@@ -211,15 +218,14 @@ def ask_now(
 ) -> AskedQuestion:  # fmt: skip
     """A question asked now, of the current version of the collection; with `use_trace`, of what
     a trace recorded and the user may see, if there is any. Raises StoreError."""
-    stored = resources.bench.collection(collection)
-    seen = resources.bench.version_seen(collection, user)
+    stored = resources.bench.collection(collection).snapshot()
     there: tuple[str, ...] = ()
     # Questions are answered without the database, too.
     with suppress(StoreError):
         ids = resources.bench.labels.recorded(collection, query)
         there = tuple(i for i, chunk in stored.chunks(ids).items() if user.sees(chunk))
     reach = replace(reach_of(settings, user), only=there if use_trace else ())
-    return AskedQuestion(query, collection, stored.version, reach, seen, there)
+    return AskedQuestion(query, collection, stored.version, reach, stored.content, there)
 
 
 def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> Pool:
@@ -258,7 +264,7 @@ def complete_pool(
     backends = resources.backends(asked.collection)
     kinds: tuple[PendingKind, ...] = ("rerank", "prune") if score else ("prune",)
     result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
-    pool = look_up(result.pool, result.needs, settings, backends, user)
+    pool = Completion(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)
 
 

@@ -73,14 +73,14 @@ class PoolReach:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question that was asked, how far it reached, and the collection with its version, also as
-    its user sees it; `trace_ids` are the chunks that a trace says were retrieved for it."""
+    """A question that was asked, how far it reached, and the collection with its version and
+    content; `trace_ids` are the chunks that a trace says were retrieved for it."""
 
     query: str
     collection: str
     version: str
     reach: PoolReach
-    seen: str = field(default="", compare=False)
+    content: str = field(default="", compare=False)
     trace_ids: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -385,7 +385,7 @@ def choose_profile(name: str) -> None:
 def load(content: bytes, name: str) -> None:
     """Load the settings in a file, all or none, with the current profile if the file names none.
     Raises SettingsError."""
-    given, named = config.parse_toml(content, name)
+    given, named = config.read_toml(content, name)
     profile = profiles.profile(named or session().profile, origin=name).name
     take(profile, of_profile(profile, given).changed_from(of_profile(profile)))
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError, RuleError
+from ragfilter.errors import ConflictError, OutcomeUnknown, RagfilterError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
@@ -82,7 +82,7 @@ def act(
     text = shown(expected) if text is None else text
     resources = open_resources()
     store, journal = resources.bench.collection(collection), resources.bench.journal
-    version, who = store.version, author()
+    who = author()
     try:
         after: str | None = text
         if act != "save":
@@ -108,10 +108,11 @@ def act(
     except RagfilterError as error:
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
-        finish(chunk_id, Trouble(f"Not {DONE[act]}: {said(error)}", conflict, stored))
+        outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[act]}: "
+        finish(chunk_id, Trouble(f"{outcome}{said(error)}", conflict, stored))
     else:
         try:
-            pools.follow_edit(collection, version, resources)
+            pools.follow_edits(resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()

@@ -16,6 +16,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.session import jobs, state, widget
 from ragfilter.ui.session.resources import Resources, ShelfSpec
@@ -144,8 +145,10 @@ def explain(asked: ChosenSet) -> None:
 def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
     """The labels of the chunks that the user may see, from the workspace and the demo; None if
     there are none. Cached. Raises StoreError."""
-    book, opened = resources.bench.labels, resources.bench.collection(collection)
-    key = (collection, opened.version, book.version(collection, questions=True), user)
+    book, opened = resources.bench.labels, resources.bench.collection(collection).snapshot()
+    # Rules make no difference.
+    indexed = opened.content or opened.version
+    key = (collection, indexed, book.version(collection, questions=True), user)
 
     def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)
@@ -206,7 +209,12 @@ def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.jobs.find(_key(run))
     jobs.result(job, "measuring", "Measuring", stop=STOP)
-    return job is None or not job.failure
+    error = job.future.exception() if job is not None and job.done else None
+    if getattr(error, "action", "") == "recalibrate" and html.button(
+        "Recalibrate", "run-recalibrate", icon="sync"
+    ):
+        problems.recalibrate()
+    return error is None
 
 
 def load(run_id: int, resources: Resources) -> MeasuredRun:
