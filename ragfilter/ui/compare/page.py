@@ -287,8 +287,7 @@ def _draw_set(
 def _in_sides(
     side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources
 ) -> RunRow | None:
-    """Where this side was measured by a run that is the other side: its questions may be in files,
-    and are then no query set."""
+    """Where a run that is the other side measured this one, also over questions in files."""
     runs = (each.run for each in sides if each.run is not None)
     return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 

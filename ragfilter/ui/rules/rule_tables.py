@@ -125,8 +125,7 @@ def _questions(work: Desk) -> LabelledQuestions | None:
 
 
 def draw_matrix(work: Desk) -> None:
-    """Draw the matrix of the labelled questions, or without labels of those asked, and one rule by
-    group and term."""
+    """Draw the matrix of the labelled questions or else those asked, and one rule by part."""
     if not rule_effect.available(work):
         return
     questions = _questions(work)

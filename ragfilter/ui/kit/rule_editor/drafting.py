@@ -48,8 +48,7 @@ UNSENT = "Nothing was sent: the chunk is gone, or the user may not see it any mo
 
 
 def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
-    """Put the draft that was asked for in the editor of this chunk into it. Returns True while it
-    is being made."""
+    """Put the draft that was asked for into the editor. Returns True while it is being made."""
     rules = state.session().rules
     if rules.awaited is None or rules.awaited[:2] != (collection, chunk.id):
         return False

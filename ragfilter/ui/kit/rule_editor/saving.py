@@ -46,8 +46,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class HarmfulEdit:
-    """The harm that an action over the `expected` rule would do; `draft` is what was in the editor
-    at that time."""
+    """The harm that an action over the `expected` rule would do; `draft` was in the editor."""
 
     act: Act
     expected: str | None
@@ -172,8 +171,7 @@ def type_on(chunk_id: str, rule: str | None) -> None:
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
-    """The text being typed into a chunk's editor, or `text`, with which the editor was drawn, if
-    nothing is being typed."""
+    """The text being typed into a chunk's editor; `text`, as it was drawn, if none is."""
     state.session().rules.drawn = text
     unfinished = last(chunk_id, RuleDraft)
     return text if unfinished is None else unfinished.text
