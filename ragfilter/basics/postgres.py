@@ -61,7 +61,7 @@ def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
         def others_are_answered(self) -> bool:
             args, named = self.opened_with
             try:
-                psycopg.connect(*args, **named | {"connect_timeout": ceil(seconds())}).close()
+                psycopg.connect(*args, **named | {"connect_timeout": ceil(seconds() / 2)}).close()
             except psycopg.Error as error:
                 return not isinstance(error, ConnectionTimeout)
             return True

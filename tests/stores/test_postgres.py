@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
+import psutil
 import pytest
 import sqlalchemy as sa
 from stores import OneVector
@@ -15,7 +16,13 @@ from test_kept_before import KEPT, kept_in
 
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
-from ragfilter.errors import ConflictError, StoreError, StoreUnavailable, WorkspaceLocked
+from ragfilter.errors import (
+    ConflictError,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+    WorkspaceLocked,
+)
 from ragfilter.ingest.records import Record
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
@@ -296,6 +303,38 @@ def test_a_frozen_server_is_told_within_the_deadline(
     with pytest.raises(StoreUnavailable, match=r"no answer within 0\.5 s"):
         ours.read("SELECT pg_sleep(5)")
     assert ours.collection("ours").count() == len(CHUNKS)
+
+
+@pytest.mark.parametrize(
+    ("last", "error"), [(False, StoreUnavailable), (True, OutcomeUnknown)], ids=["within", "at end"]
+)
+def test_a_change_waits_only_for_a_server_that_answers_others(
+    ours: PgStore, monkeypatch: pytest.MonkeyPatch, last: bool, error: type[StoreError]
+) -> None:
+    monkeypatch.setattr(ours, "_timeout_s", 0.5)
+    with ours.writing() as connection:
+        connection.exec_driver_sql("SELECT pg_sleep(1)")
+        own = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+    server = psutil.Process(own).parent()
+    assert server is not None
+
+    def change() -> None:
+        with ours.writing() as connection:
+            connection.exec_driver_sql("DELETE FROM ragfilter_collections")
+            for process in (server, *server.children()):
+                process.suspend()
+            if not last:
+                connection.exec_driver_sql("SELECT 1")
+
+    try:
+        with pytest.raises(error) as caught:
+            change()
+        assert type(caught.value) is error
+    finally:
+        for process in (server, *server.children()):
+            process.resume()
+    if not last:
+        assert ours.collection("ours").count() == len(CHUNKS)
 
 
 def test_so_is_one_that_freezes_while_a_journal_is_read(

@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import OutcomeUnknown, RagfilterError
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
@@ -158,7 +158,8 @@ def _go(work: Desk, edit_id: int, turn: Turn) -> None:
             among=_among(work),
         )  # fmt: skip
     except RagfilterError as error:
-        bulk_change.put_outcome(f"Not {done}: {error}", good=False)
+        outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
+        bulk_change.put_outcome(f"{outcome}{error}", good=False)
     else:
         outcome = f"{done.capitalize()}: {counted(len(changed), 'rule')}."
         bulk_change.put_outcome(outcome, good=True)
