@@ -191,13 +191,19 @@ def read(queries: Path, qrels: Path) -> Labels:
 def read_import(
     queries: Path, qrels: Path | None, *, tell: Tell = log.warning
 ) -> tuple[dict[str, str], list[LabelRow]]:
-    """Questions in any of these forms, and their labels as of `as_labels`: none if there is no file
-    of them, or if it is empty. Notes go to `tell`. Raises InputError naming file and line."""
+    """Questions in any of these forms, and their labels: none if there is no file of them, or if it
+    is empty. Two queries with the same text are one question, with the higher grade. Notes go to
+    `tell`. Raises InputError naming file and line."""
     asked = read_questions(queries)
-    grades = {} if qrels is None else read_qrels(qrels, tell=tell)
-    if qrels is None or not grades:
-        return asked, []
-    return asked, as_labels(asked, known(asked, grades, queries, qrels, tell=tell))
+    labels: Qrels = {} if qrels is None else read_qrels(qrels, tell=tell)
+    if qrels is not None and labels:
+        labels = known(asked, labels, queries, qrels, tell=tell)
+    grades: dict[tuple[str, str], int] = {}
+    for i, text in asked.items():
+        for chunk_id, grade in labels.get(i, {}).items():
+            pair = (text.strip(), chunk_id)
+            grades[pair] = max(grade, grades.get(pair, grade))
+    return asked, [(text, chunk_id, grade) for (text, chunk_id), grade in grades.items()]
 
 
 def read_questions(path: Path) -> dict[str, str]:
@@ -231,17 +237,6 @@ def write(
     for path, text in written.items():
         write_text(path, text, remedy=OTHER_FOLDER)
     return tuple(written)
-
-
-def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[LabelRow]:
-    """Question, chunk id and grade of every label of these queries. Two queries with the same text
-    are one question, with the higher grade."""
-    grades: dict[tuple[str, str], int] = {}
-    for i, text in queries.items():
-        for chunk_id, grade in qrels.get(i, {}).items():
-            pair = (text.strip(), chunk_id)
-            grades[pair] = max(grade, grades.get(pair, grade))
-    return [(text, chunk_id, grade) for (text, chunk_id), grade in grades.items()]
 
 
 def _from_text(path: Path) -> Iterator[tuple[str, str, str]]:

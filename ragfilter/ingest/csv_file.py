@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn
 
 from ragfilter.basics.files import CSV_REMEDY, check_cells, read_text, rows
 from ragfilter.errors import InputError
-from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, refuse, to_record
 
 MISSING = "Name a column that the file has, or index the file apart from the others."
 NEEDED = {"text", "id", "clearance", "department"}
@@ -74,7 +73,7 @@ def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[st
     fields = {column: field for field, column in columns.items() if column}
     for column, field in fields.items():
         if field in NEEDED and column not in header:
-            _refuse(place, f"the header has no column {column!r}", MISSING)
+            refuse(place, f"the header has no column {column!r}", MISSING)
     own = {*columns, *(["_id"] if "id" in columns else [])}
     return [fields.get(name, f"column {name}" if name in own else name) for name in header]
 
@@ -83,10 +82,6 @@ def _check(names: list[str], place: str, *, numbered: bool) -> None:
     named = [name for name in names if name]
     twice = next((name for name, n in Counter(named).items() if n > 1), None)
     if twice is not None:
-        _refuse(place, f"the header names the field {twice!r} twice")
+        refuse(place, f"the header names the field {twice!r} twice", CSV_REMEDY)
     if "text" not in names or not (numbered or {"id", "_id"} & set(names)):
-        _refuse(place, "the header does not name id and text")
-
-
-def _refuse(place: str, what: str, remedy: str = CSV_REMEDY) -> NoReturn:
-    raise InputError(f"{place}: {what}.", remedy=remedy)
+        refuse(place, "the header does not name id and text", CSV_REMEDY)

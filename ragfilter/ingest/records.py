@@ -214,9 +214,9 @@ def _id(raw: Mapping[str, Any], place: str) -> str:
     given = given_id(raw)
     value = _as_id(given)
     if given is not None and value is None:
-        _refuse(place, f"the id must be a string, not {_kind(given)}", "Write it in quotes.")
+        refuse(place, f"the id must be a string, not {_kind(given)}", "Write it in quotes.")
     if not value or not value.strip():
-        _refuse(place, "the id is missing or empty", 'Give every record its own "id".')
+        refuse(place, "the id is missing or empty", 'Give every record its own "id".')
     return whole(value)
 
 
@@ -238,9 +238,9 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
         # Public test collections hold documents that are a title and nothing else.
         return whole(title)
     if name in raw and not isinstance(value, str):
-        _refuse(place, f"the text must be a string, not {_kind(value)}", "Write it in quotes.")
+        refuse(place, f"the text must be a string, not {_kind(value)}", "Write it in quotes.")
     if not value or not value.strip():
-        _refuse(place, "the text is missing or empty", 'Give every record a "text".')
+        refuse(place, "the text is missing or empty", 'Give every record a "text".')
     return whole(value)
 
 
@@ -263,7 +263,7 @@ def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
         own = _without_vectors(own)
         kept: dict[str, Any] = loads(json.dumps(own, default=str, skipkeys=True, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
-        _refuse(place, "its own fields cannot be written as JSON", "Leave out what is nested.")
+        refuse(place, "its own fields cannot be written as JSON", "Leave out what is nested.")
     return kept
 
 
@@ -333,7 +333,7 @@ def _plain(raw: Mapping[str, Any], key: str, place: str) -> str:
     if value is None:
         return ""
     if not _is_plain(value):
-        _refuse(place, f"{key} is not text", f"Write {key} as text, or leave it out.")
+        refuse(place, f"{key} is not text", f"Write {key} as text, or leave it out.")
     return _words(value)
 
 
@@ -342,7 +342,7 @@ def _page(value: object, place: str) -> int | None:
         return None
     number = _whole(value)
     if number is None:
-        _refuse(place, f"page {value!r} is not a whole number", "Use a number from 0 to 2^63 - 1.")
+        refuse(place, f"page {value!r} is not a whole number", "Use a number from 0 to 2^63 - 1.")
     return number
 
 
@@ -355,7 +355,7 @@ def _refs(value: object, place: str) -> tuple[str, ...]:
     given = [] if value is None else value if isinstance(value, list | tuple) else [None]
     refs = [_as_id(ref) for ref in given]
     if None in refs:
-        _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
+        refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
     return tuple(dict.fromkeys(filter(None, (whole(ref or "").strip() for ref in refs))))
 
 
@@ -424,5 +424,6 @@ def _words(value: object) -> str:
     return whole(value).strip() if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _refuse(place: str, what: str, remedy: str) -> NoReturn:
+def refuse(place: str, what: str, remedy: str) -> NoReturn:
+    """Raise InputError for what is at a place."""
     raise InputError(f"{place}: {what}.", remedy=remedy)

@@ -200,7 +200,7 @@ class Clearance(Section):
 
 class QueryMust(Section):
     enabled: bool = setting(False)
-    """Drop chunks whose query_must rule the query does not meet."""
+    """Drop chunks whose rule (query_must) the question does not meet."""
     pin: bool = setting(False, label="Pin chunks whose rule is met")
     """Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, so
     that no threshold of a later layer drops them. A met rule is stronger evidence than a distance.

@@ -19,7 +19,7 @@ from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
-from ragfilter.publish.reports import of_runs
+from ragfilter.publish.reports import of_runs, of_two
 from ragfilter.report import tokens
 from ragfilter.report.rows import Pairing, contrast, reason
 from ragfilter.stores.runs import Plan, Run
@@ -149,8 +149,11 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
             "Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )
         names = sides[0].called, sides[1].called
-        make = partial(share.report_of_two, view, (a, b), names, pair)
-        share.report_button(make, share.report_name(view.asked.query), key="compare-report")
+        by_name = {side.name: side for side in pair}
+        share.report_button(
+            lambda: of_two((a, b), names, **share.contents(view, by_name)),
+            share.report_name(view.asked.query), key="compare-report",
+        )  # fmt: skip
     if step == SETTINGS:
         told = differences(sides[0].settings, sides[1].settings)
         html.aside("From A to B:" if told else "A and B have the same settings.")
@@ -284,8 +287,7 @@ def _draw_set(
 def _in_sides(
     side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources
 ) -> RunRow | None:
-    """Where this side was measured by a run that is the other side: its questions may be in files,
-    and are then no query set."""
+    """Where a run that is the other side measured this one, also over questions in files."""
     runs = (each.run for each in sides if each.run is not None)
     return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 

@@ -117,8 +117,7 @@ def swap() -> None:
 
 
 def copy(side: ComparedSide) -> None:
-    """Copy A to B. If A is the current settings, B gets a snapshot of them, so that further changes
-    are compared with it."""
+    """Copy A to B; current settings as a snapshot, with which changes can be compared."""
     live = side.word == IN_FORCE or side.word.startswith(CUT_BY)
     put("b", *((side.profile, side.changes) if live else (side.word, _own("a"))))
 

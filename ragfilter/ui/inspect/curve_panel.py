@@ -189,8 +189,7 @@ def cut_settings(result: PoolResult) -> tuple[str, ...]:
 
 
 def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
-    """Draw the settings in one row, which keeps its height if there are none. `kept` is what each
-    strategy would keep."""
+    """Draw the settings in one row of fixed height. `kept` is what each strategy keeps."""
     shown = cut_settings(result)
     with html.row("tune", "top"):
         own = state.own()

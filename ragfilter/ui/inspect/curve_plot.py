@@ -121,8 +121,7 @@ def around_cut(
 
 
 def axis_ranges(points: Points, window: tuple[float, float], line: CutLine | None) -> AxisRanges:
-    """The ranges in which `points` and, if it is close, the `line` can be seen, with room for the
-    words below it."""
+    """The ranges that show `points` and a close `line`, with room for the words below it."""
     seen = [y for x, y in zip(points.x, points.y, strict=True) if window[0] <= x <= window[1]]
     if not seen:
         return AxisRanges(window, (0.0, 1.0))

@@ -75,8 +75,7 @@ def draw(view: View) -> None:
 
 
 def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
-    """What a call of the judge would use, now or again after a failure; None if there is nothing to
-    judge or no LLM."""
+    """What a call of the judge would use; None if there is nothing to judge or no LLM."""
     chat = resources.bench.chat
     if chat is None:
         return None

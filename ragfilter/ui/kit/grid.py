@@ -19,8 +19,7 @@ EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 
 
 def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
-    """`titles` that stand beside each other in a column of `width` pixels: a table cuts off what is
-    longer, without a sign."""
+    """`titles` shortened for a column of `width` pixels, whose end is cut off unmarked."""
     room = width - EDGE_PX
     letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
 

@@ -48,8 +48,7 @@ class PathStep(NamedTuple):
 def steps(
     *, asked: bool, labelled: int, included: bool, measured: bool, tuned: bool, guarded: bool
 ) -> list[PathStep]:
-    """The path, with this many `labelled` questions, all `included` in the collection if nobody
-    here labelled any."""
+    """The path, with this many `labelled` questions, all `included` in the collection or not."""
     few = labelled < FEW_QUERIES
     label = PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few)
     return [

@@ -31,8 +31,7 @@ COMMANDS: dict[Action, str] = {
 
 
 def show(error: RagfilterError, *, retry: bool = True) -> None:
-    """Show an error with its remedy and a retry button. Use `retry=False` for errors of which
-    several may appear on one page."""
+    """Show an error with its remedy and, unless a page may have several, a retry button."""
     command = COMMANDS.get(error.action)
     remedy = (
         f"{error.remedy} Run `{command}`, also while the app runs." if command else error.remedy

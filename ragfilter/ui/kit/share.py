@@ -14,14 +14,12 @@ from urllib.parse import urlencode
 
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.model import PoolResult
 from ragfilter.report import visible_ids
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import View
 
 if TYPE_CHECKING:
-    from ragfilter.publish.reports import Called
     from ragfilter.ui.kit.answers import AnswerSide
 
 LINK = (
@@ -67,22 +65,12 @@ def draw_report(view: View, key: str) -> None:
 
         filtered, plain = answers.answer_sides(view.mine)
         names = {"without the filter": plain, "with the filter": filtered}
-        return reports.of_query(view.mine, profile, called=called, **_contents(view, names))
+        return reports.of_query(view.mine, profile, called=called, **contents(view, names))
 
     report_button(report, report_name(view.asked.query), key=key)
 
 
-def report_of_two(
-    view: View, results: tuple[PoolResult, PoolResult], names: tuple[Called, Called],
-    sides: tuple[AnswerSide, AnswerSide],
-) -> str:  # fmt: skip
-    """The report of one question under two settings."""
-    from ragfilter.publish import reports
-
-    return reports.of_two(results, names, **_contents(view, {side.name: side for side in sides}))
-
-
-def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
+def contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
     """What both reports hold: their origin, and the answers that exist by now, by name."""
     from ragfilter.publish.reports import ReportOrigin, shown_answer
     from ragfilter.ui.kit import answers

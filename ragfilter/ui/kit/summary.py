@@ -86,8 +86,7 @@ def draw_strip(view: View) -> None:
 
 
 def unnamed(view: View) -> str:
-    """A sentence naming an uncommon word of the question that no chunk kept for the user contains;
-    empty if there is none."""
+    """A sentence naming an uncommon word of the question that nothing kept has, if any."""
     kept, info = view.mine.kept, refresh_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""

@@ -31,8 +31,7 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
 
 
 def unseen_heading(words: str, *, level: int = 2, name: str = "") -> None:
-    """Draw a heading for screen readers only; sighted users can tell from the layout. It is read as
-    `name`, if there is one."""
+    """Draw a heading for screen readers only. It is read as `name`, if there is one."""
     named = f' aria-label="{text(name)}"' if name else ""
     draw(f'<h{level} class="rf-unseen"{named}>{text(words)}</h{level}>')
 
@@ -151,8 +150,7 @@ def hint(text: str) -> None:
 def choice(
     label: str, options: Iterable[str], about: str = "", *, key: str, default: str,
 ) -> str:  # fmt: skip
-    """Draw a choice that is kept as long as the session, and `about` at a question mark beside it.
-    Returns what is chosen."""
+    """Draw a choice that is kept all session, and `about` at a question mark. Returns it."""
     chosen = st.segmented_control(
         label, list(options), key=key, default=default, required=True, persist_state="session",
         label_visibility="collapsed",

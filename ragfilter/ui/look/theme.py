@@ -73,8 +73,7 @@ def chips(*, dark: bool) -> dict[str, str]:
 
 
 def verdicts(*, dark: bool) -> dict[str, str]:
-    """The tint of a verdict by its sign: the outcome's for chunks that stay, the judge's for those
-    that are dropped."""
+    """The tint of a verdict by its sign: the outcome's or, for dropped chunks, the judge's."""
     marks = (*OUTCOMES.values(), LAYERS["judge"])
     return {mark.sign: tint(mark, dark) for mark in marks}
 

@@ -88,8 +88,7 @@ def _families(work: Desk) -> Suggested | None:
 
 
 def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
-    """The findings about the filtered chunks: problems first, then proposals, with families
-    that have rules already last."""
+    """The findings about filtered chunks: problems, proposals, then families with rules."""
     ids = [row.id for row in desk.selected(work)]
     ruled, shared = work.read(i for i in ids if work.chunks[i].rule), desk.listing(work).shared
     if len(ruled) > desk.MAX_READ:

@@ -16,9 +16,8 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.rule_matrix import Matrix
-from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
+from ragfilter.rules.overview import WORDS, Listing, ListingRow
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -41,7 +40,7 @@ PAGE = 200
 """Rows sent to the browser at a time."""
 HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
 ONE_STATE, TWO_STATES = 84, 162
-TITLE_PX, RULE_CHARS = 170, 27
+TITLE_PX = 170
 
 
 def draw(visit: Visit) -> None:
@@ -138,7 +137,7 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # A page of chunks without one has the room for what tells them apart.
-        columns["rule"] = [short_title(brief(row.chunk.rule), RULE_CHARS) for row in rows]
+        columns["rule"] = [rule_tables.rule_cell(row.chunk.rule) for row in rows]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],

@@ -24,6 +24,7 @@ from ragfilter.rules.rule import parse, place_name
 from ragfilter.text import numbers
 from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -32,7 +33,7 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.session.resources import ShelfSpec
 
 MATRICES: ShelfSpec[Matrix] = ShelfSpec(4)
-TITLE_WIDTH = 27
+TITLE_WIDTH, RULE_CHARS = 27, 27
 """Characters that fit into a column of the tables, even in capitals."""
 
 
@@ -95,6 +96,11 @@ def measured(work: Desk) -> Matrix | None:
     return work.resources.shelf(MATRICES).get(key)
 
 
+def rule_cell(rule: str | None) -> str:
+    """A rule as it fits into a column."""
+    return short_title(brief(rule), RULE_CHARS)
+
+
 def _matrix(work: Desk, questions: LabelledQuestions) -> Matrix:
     """The matrix for the current rules."""
 
@@ -119,8 +125,7 @@ def _questions(work: Desk) -> LabelledQuestions | None:
 
 
 def draw_matrix(work: Desk) -> None:
-    """Draw the matrix of the labelled questions, or without labels of those asked, and one rule by
-    group and term."""
+    """Draw the matrix of the labelled questions or else those asked, and one rule by part."""
     if not rule_effect.available(work):
         return
     questions = _questions(work)
@@ -153,7 +158,7 @@ def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQue
     """Draw the rules, and the selected one by group and term."""
     frame = _frame(
         "chunk", chunks(work, [row.chunk_ids for row in rules]), rules,
-        [brief(row.rule) for row in rules], id=[row.chunk_ids[0] for row in rules],
+        [rule_cell(row.rule) for row in rules], id=[row.chunk_ids[0] for row in rules],
     )  # fmt: skip
     selected = grid.picked(
         frame, (row.chunk_ids[0] for row in rules), name="matrix", columns=_columns("chunk"),

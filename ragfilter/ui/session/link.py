@@ -117,8 +117,7 @@ def _take(
 
 
 def write(session: Session, *, unscored: bool = False) -> dict[str, str]:
-    """The link parameters that restore this session. `unscored`: rerank scores are wanted, and a
-    button offers them."""
+    """The link parameters of this session. `unscored`: a button offers rerank scores."""
     user = session.user
     params = {
         QUERY: session.asked.query if session.asked else "",

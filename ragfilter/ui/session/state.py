@@ -331,8 +331,7 @@ def change(values: Mapping[str, Any]) -> None:
 
 
 def tune(values: Mapping[str, Any], query_set: str) -> None:
-    """Change settings as tuning on a query set suggests, and fetch the scores that they need for
-    the current question."""
+    """Change settings as tuning on a query set suggests, and fetch the scores they need."""
     change(values)
     session().complete_next = True
     if record := origin(settings()):
@@ -383,8 +382,7 @@ def choose_profile(name: str) -> None:
 
 
 def load(content: bytes, name: str) -> None:
-    """Load the settings in a file, all or none, with the current profile if the file names none.
-    Raises SettingsError."""
+    """Load the settings of a file, all or none; it may name a profile. Raises SettingsError."""
     given, named = config.read_toml(content, name)
     profile = profiles.profile(named or session().profile, origin=name).name
     take(profile, of_profile(profile, given).changed_from(of_profile(profile)))

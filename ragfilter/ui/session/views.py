@@ -83,8 +83,7 @@ class Visit:
 
     @property
     def incomplete(self) -> str:
-        """Why the chosen collection may be missing chunks, read from the store; empty if it is
-        complete. Raises StoreError."""
+        """Why the chosen collection may lack chunks; empty if complete. Raises StoreError."""
         return self.resources.bench.collection(state.session().collection).incomplete
 
     @property
@@ -141,8 +140,7 @@ class View:
 
     @cached_property
     def grades(self) -> dict[str, int]:
-        """The grades of the question's chunks, by id. Empty if they cannot be read: the chunk's
-        panel says why."""
+        """The grades of the question's chunks, by id; the chunk's panel says why there are none."""
         with suppress(RagfilterError):
             return qrels_of(self.labels).get(self.asked.query.strip(), {})
         return {}

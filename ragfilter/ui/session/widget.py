@@ -119,8 +119,7 @@ ORDERED = ("quality.min_top_k", "quality.max_top_k")
 
 
 def setting_key(path: str, view: str = "set") -> str:
-    """The widget key of a setting: ``set-cutoff-gap_threshold``. `view` separates two widgets of
-    the same setting."""
+    """A setting's widget key, ``set-cutoff-gap_threshold``; `view` separates two of them."""
     return f"{view}-{path.replace('.', '-')}"
 
 

@@ -357,8 +357,7 @@ def _before(settings: Settings) -> Settings | None:
 
 
 def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
-    """Draw the questions that keep other chunks than before the last click, worst first. A click on
-    a row opens the question."""
+    """Draw the questions that the last click changed, worst first. A click opens one."""
     old = _before(settings)
     if old is None:
         html.empty(

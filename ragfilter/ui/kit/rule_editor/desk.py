@@ -76,8 +76,7 @@ class Desk:
 
     @cached_property
     def questions(self) -> Mapping[str, str]:
-        """The questions on which changes are tried, by id: labelled ones, and the last ones asked.
-        Raises StoreError."""
+        """The questions on which changes are tried: labelled, and last asked. Raises StoreError."""
         labelled = {} if self.labels is None else self.labels.labelled
         first = dict(list(labelled.items())[:MAX_LABELLED])
         asked = list(self.resources.bench.labels.queries(self.collection, ASKED).items())
@@ -108,8 +107,7 @@ class Desk:
         return telling_titles([self.name(i) for i in chunk_ids], width)
 
     def read(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        """Visible chunks by id: whole, but without texts if there are too many to read in every
-        run. Raises StoreError."""
+        """Visible chunks by id, without texts if they are too many. Raises StoreError."""
         listed = {i: self.chunks[i] for i in ids if i in self.chunks}
         if len(listed) > MAX_READ:
             return listed

@@ -48,8 +48,7 @@ UNSENT = "Nothing was sent: the chunk is gone, or the user may not see it any mo
 
 
 def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
-    """Put the draft that was asked for in the editor of this chunk into it. Returns True while it
-    is being made."""
+    """Put the draft that was asked for into the editor. Returns True while it is being made."""
     rules = state.session().rules
     if rules.awaited is None or rules.awaited[:2] != (collection, chunk.id):
         return False
@@ -59,7 +58,8 @@ def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
     base, rules.awaited = rules.awaited[2], None
     draft = next((d for d in _stored(collection, resources) if d.chunk_id == chunk.id), None)
     if draft is None or draft.rule is None:
-        saving.fail(chunk.id, f"No draft: {UNSENT if draft is None else draft.error}")
+        why = UNSENT if draft is None else draft.error
+        saving.finish(chunk.id, saving.Trouble(f"No draft: {why}"))
         return False
     same = draft.rule == read_rule(chunk.rule)
     saving.keep(chunk.id, None if same else RuleDraft(draft.rule.pretty, base))

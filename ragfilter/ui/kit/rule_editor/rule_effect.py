@@ -38,8 +38,7 @@ EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
 def gathered(work: Desk) -> LabelledQuestions | None:
-    """The questions with the current rules. None if there are none, if they are still being
-    gathered, or if gathering failed."""
+    """The questions with the current rules; None while there are none, or if that failed."""
     job = _job(work)
     if job is None or not job.done or job.failure:
         return None
@@ -83,8 +82,7 @@ def _again() -> None:
 
 
 def _job(work: Desk, known: LabelledQuestions | None = None) -> Job[LabelledQuestions] | None:
-    """The job that gathers the questions. With `known`, a new one, which searches again for those
-    that need it."""
+    """The job that gathers the questions; with `known`, searches again for those in need."""
     wanted = work.questions
     if not wanted:
         return None
@@ -121,8 +119,7 @@ def as_stored(text: str | None) -> str | None:
 
 
 def draw(work: Desk, chunk: Chunk, rule: str | None) -> None:
-    """Draw for how many questions the chunk is kept with `rule` and without any, and what storing
-    the rule would change."""
+    """Draw how many questions keep the chunk with and without `rule`, and what would change."""
     known = gathered(work) if available(work) else None
     if known is None:
         return

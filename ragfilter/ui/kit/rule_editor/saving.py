@@ -46,8 +46,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class HarmfulEdit:
-    """The harm that an action over the `expected` rule would do; `draft` is what was in the editor
-    at that time."""
+    """The harm that an action over the `expected` rule would do; `draft` was in the editor."""
 
     act: Act
     expected: str | None
@@ -92,7 +91,7 @@ def act(
         if harm:
             if act == "save":
                 keep(chunk_id, RuleDraft(text, expected))
-            _finish(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
+            finish(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
             return
         outcome = f"{DONE[act].capitalize()}."
         if act == "save":
@@ -104,12 +103,12 @@ def act(
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             outcome += _rebase(chunk_id, expected, after)
-        _finish(chunk_id, outcome)
+        finish(chunk_id, outcome)
     except RagfilterError as error:
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
         outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[act]}: "
-        _finish(chunk_id, Trouble(f"{outcome}{said(error)}", conflict, stored))
+        finish(chunk_id, Trouble(f"{outcome}{said(error)}", conflict, stored))
     else:
         try:
             pools.follow_edits(resources)
@@ -135,12 +134,8 @@ def _forget() -> None:
     state.session().rules.last = ("", None)
 
 
-def fail(chunk_id: str, message: str) -> None:
-    """Show below the editor of a chunk why something was not done, until the next action."""
-    _finish(chunk_id, Trouble(message))
-
-
-def _finish(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
+def finish(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
+    """Show an outcome below the editor of a chunk, until the next action."""
     state.session().rules.last = (chunk_id, outcome)
 
 
@@ -172,12 +167,11 @@ def type_on(chunk_id: str, rule: str | None) -> None:
         text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
         if text != state.session().rules.drawn:
-            _finish(chunk_id, RuleDraft(text, started_from))
+            finish(chunk_id, RuleDraft(text, started_from))
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
-    """The text being typed into a chunk's editor, or `text`, with which the editor was drawn, if
-    nothing is being typed."""
+    """The text being typed into a chunk's editor; `text`, as it was drawn, if none is."""
     state.session().rules.drawn = text
     unfinished = last(chunk_id, RuleDraft)
     return text if unfinished is None else unfinished.text

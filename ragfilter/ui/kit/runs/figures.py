@@ -148,8 +148,7 @@ def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
 
 
 def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[str, Any]:
-    """The distance curves of all questions in one plot, with relevant and irrelevant chunks marked
-    and a line across them."""
+    """The distances of all questions, relevant chunks and others marked, with a line across."""
     ink = Ink.of(dark)
     # A place that is nowhere ends each curve.
     places = (

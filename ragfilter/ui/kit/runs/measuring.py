@@ -210,8 +210,8 @@ def watch(run: Run, resources: Resources) -> bool:
     job = resources.jobs.find(_key(run))
     jobs.result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
-    if getattr(error, "action", "") == "recalibrate" and st.button(
-        "Recalibrate", key="run-recalibrate", icon=":material/sync:"
+    if getattr(error, "action", "") == "recalibrate" and html.button(
+        "Recalibrate", "run-recalibrate", icon="sync"
     ):
         problems.recalibrate()
     return error is None
