@@ -93,7 +93,7 @@ def _bar(
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
             "Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy",
-            about="Copies current settings as a snapshot, so later changes are compared with it.",
+            about="Copies current settings as a snapshot, to compare later changes with.",
         )  # fmt: skip
         place = st.container(key="share", width="content")
     return (a, b), place
@@ -312,7 +312,7 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
         f"Measure {letters} over {counted(count, 'question')}", "compare-measure",
         icon="play_arrow", type="primary",
         about="Measures these settings, with every strategy and profile for comparison, and saves "
-        "the result as a run. A stopped run is continued.",
+        "the result as a run. Continues a stopped run.",
     )  # fmt: skip
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return

@@ -136,7 +136,7 @@ def controls(view: View) -> None:
             st.selectbox(
                 "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,
                 placeholder="No second curve", label_visibility="collapsed",
-                help="Draws the hits by another of their scores, lower for nearer.",
+                help="Draws the hits by another score, lower for nearer.",
             )  # fmt: skip
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 

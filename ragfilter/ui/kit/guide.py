@@ -25,7 +25,7 @@ from ragfilter.ui.session.views import View, Visit
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
-NEEDS_RUN = "Locked until something was measured."
+NEEDS_RUN = "Locked until a run is complete."
 MEASURED, GUARDED = "measured", "guarded"
 """The collections for which a complete run was found, so that none is looked for again, and the one
 of which a baseline was taken last."""

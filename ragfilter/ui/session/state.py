@@ -42,8 +42,8 @@ SWITCHED_OFF = (
     "The switch below “Viewing as” turns it on again."
 )
 SEEN_BY_OPERATOR = (
-    "You see everything here as the operator, including what is hidden from the user. Prompts, "
-    "answers and exports keep to the user's view."
+    "As the operator, you see everything here, even chunks hidden from the user. Prompts, "
+    "answers and exports show only the user's view."
 )
 MAX_STEPS = 200
 """How many changes of settings can be undone."""
