@@ -437,7 +437,7 @@ class _Body(httpx2.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         size = event = 0
-        tail = b""
+        tail = b"\n"
         for part in self._body:
             if self._stop.is_set():
                 return
@@ -458,7 +458,7 @@ class _Body(httpx2.SyncByteStream):
 
 _EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 # An answer may speak of such a line, but only inside a JSON string, where no line can begin.
-_DONE = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]")
+_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
 _TAIL = 16
 """Bytes kept of what came before, in which a line or an event may have begun."""
 
