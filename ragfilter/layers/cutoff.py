@@ -178,14 +178,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     fallback_reason = SHALLOW if shallow else scale.fallback_reason
     if scale.stand_in == "fixed":
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
+    ids, background = tuple(hit.id for hit in hits), scale.background
     detail = CutoffDetail(
-        result,
-        tuple(hit.id for hit in hits),
-        scale.values,
-        scale.kind,
-        scale.background,
-        fallback_reason,
-        applied.score,
+        result, ids, scale.values, scale.kind, background, fallback_reason, applied.score
     )
     note = result.reason + scale.note
     if scale.stand_in == "gap" or (shallow and scale.kind != "rerank"):
@@ -195,19 +190,17 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     elif scale.kind == "lowered":
         note += f"; the values are {detail.value_name}"
     decide = _decide_by_probability if scale.kind == "probability" else _decide
-    decisions = (
-        *(
-            _pin(hit, inputs.pinned[hit.id], value, scale.kind == "rerank")
-            for hit, value in zip(pins, scale.values, strict=False)
-        ),
-        *(
-            decide(hit, place, detail, applied)
-            for place, hit in enumerate(scale.free, start=len(pins) + 1)
-        ),
-        *beyond.values(),
-    )
+    decisions: list[Decision] = []
+    for place, hit in enumerate(hits, start=1):
+        if hit.id in inputs.pinned:
+            known = scale.kind != "rerank" or hit.rerank_score is not None
+            value = scale.values[place - 1] if known else None
+            decisions.append(Decision(hit.id, "cutoff", "pinned", inputs.pinned[hit.id], value))
+        else:
+            decisions.append(decide(hit, place, detail, applied))
     detail = replace(detail, cut=replace(result, reason=result.reason + scale.note))
-    return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
+    all_decisions = (*decisions, *beyond.values())
+    return LayerOutput(hits[: result.kept], all_decisions, detail=detail, note=note)
 
 
 def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decision]:
@@ -334,11 +327,6 @@ def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
         return inputs.far_end
     scores = [1.0 - h.rerank_score for h in own if h.rerank_score is not None]
     return far_end(scores) if scores else None
-
-
-def _pin(hit: Hit, reason: str, value: float, reranked: bool) -> Decision:
-    known = not reranked or hit.rerank_score is not None
-    return Decision(hit.id, "cutoff", "pinned", reason, value if known else None)
 
 
 def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Decision:

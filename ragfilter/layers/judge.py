@@ -32,7 +32,6 @@ from ragfilter.model import (
     Outcome,
     Pool,
     PoolResult,
-    Status,
     User,
     Verdict,
 )
@@ -247,13 +246,9 @@ def _obey(
     all_decisions = (*decisions.values(), *others)
     note = _note(judgement, len(kept), len(brought))
     detail = JudgeDetail(judgement, tuple(steps))
-    if not kept:
-        message = NOTHING_RELEVANT.format(n=len(judgement.asked))
-        status: Status = "low_quality_results"
-        return LayerOutput(
-            (), all_decisions, detail=detail, note=note, status=status, message=message
-        )
-    return LayerOutput((*kept, *brought.values()), all_decisions, detail=detail, note=note)
+    output = LayerOutput((*kept, *brought.values()), all_decisions, detail=detail, note=note)
+    message = NOTHING_RELEVANT.format(n=len(judgement.asked))
+    return output if kept else replace(output, status="low_quality_results", message=message)
 
 
 def _decision(

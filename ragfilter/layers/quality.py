@@ -244,12 +244,11 @@ def _rerank(
     cut = sum(d.setting == KEPT for d in decisions)
     if cut and not ordered:
         note += f"; reranker_top_k = {quality.reranker_top_k} leaves out {cut} as good"
-    if not kept and hits:
-        return LayerOutput(
-            (), tuple(decisions), status="low_quality_results", message=MESSAGE,
-            note=f"{note}, none is good enough", reranked=True,
-        )  # fmt: skip
-    return LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
+    output = LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
+    if kept or not hits:
+        return output
+    note += ", none is good enough"
+    return replace(output, status="low_quality_results", message=MESSAGE, note=note)
 
 
 def _score(hit: Hit) -> float:

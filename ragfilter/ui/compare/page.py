@@ -26,8 +26,8 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.compare import sides as choosing
-from ragfilter.ui.compare.sides import ComparedSide, differences
+from ragfilter.ui.compare import side_choice
+from ragfilter.ui.compare.side_choice import ComparedSide, differences
 from ragfilter.ui.kit import answers, grid, problems, question_box, share, sidebar, summary
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
@@ -45,7 +45,7 @@ ONE = "One question"
 @problems.shown(retry=True)
 def draw(here: Visit) -> None:
     """Draw the two sides and their comparison."""
-    name = choosing.query_set()
+    name = side_choice.query_set()
     if name or not here.ready:
         # Otherwise the question is the heading.
         html.unseen_heading("Compare", level=1)
@@ -57,14 +57,14 @@ def draw(here: Visit) -> None:
     problems.incomplete(here.incomplete if name else "")
     sides, place = _bar(here, runs, name)
     if name:
-        link.share(more=choosing.parameters())
+        link.share(more=side_choice.parameters())
         link.show_address()
         share.draw_link(place, None)
         sidebar.draw(here, None)
         _draw_set(here, sides, name, runs)
         return
     question_box.draw(here)
-    view, error = views.view(here, choosing.parameters())
+    view, error = views.view(here, side_choice.parameters())
     link.show_address()
     share.draw_link(place, view)
     sidebar.draw(here, None)
@@ -80,19 +80,19 @@ def _bar(
     here: Visit, runs: Mapping[int, Run], name: str
 ) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
     """Draw the choice of sides and questions. Returns the sides, and where the link goes."""
-    a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
+    a, b = (side_choice.read(letter, here.settings, runs) for letter in link.SIDES)
     # Messages about values of a link that could not be used.
     problems.notices(state.notices())
     with html.row("sides", "bottom"):
         _choice("a", here, runs)
-        html.button("Swap", "sides-swap", choosing.swap, icon="swap_horiz")
+        html.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
         _choice("b", here, runs)
         sets = measuring.sets_of(here)
         names = sets if name in sets or not name else [name, *sets]
         labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
-        widget.select("Over", labels, name, "compare-over", choosing.put_query_set, width=210)
+        widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
-            "Copy A to B", "sides-copy", choosing.copy, a, icon="content_copy",
+            "Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy",
             about="Copies current settings as a snapshot, so later changes are compared with it.",
         )  # fmt: skip
         place = st.container(key="share", width="content")
@@ -100,10 +100,10 @@ def _bar(
 
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
-    word = choosing.chosen(letter)
-    words = choosing.words(letter, here.settings, runs)
-    labels = {each: choosing.named(each, letter, runs) for each in words}
-    choose = partial(choosing.put, letter, changes={})
+    word = side_choice.chosen(letter)
+    words = side_choice.words(letter, here.settings, runs)
+    labels = {each: side_choice.named(each, letter, runs) for each in words}
+    choose = partial(side_choice.put, letter, changes={})
     widget.select(letter.upper(), labels, word, f"side-{letter}-box", choose, width=250)
 
 
@@ -379,5 +379,5 @@ def _changes(compared: ComparedRuns) -> None:
 
 def _open(query: str) -> None:
     """Open the question in the view of one question."""
-    choosing.put_query_set("")
+    side_choice.put_query_set("")
     state.ask(query)
