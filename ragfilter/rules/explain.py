@@ -159,7 +159,7 @@ class _Text:
 
 
 @lru_cache(maxsize=4096)
-def differing_value(text: str | None, question: str) -> str:
+def differing_quantity(text: str | None, question: str) -> str:
     """What the stored rule and the question give different numbers ("armor class 6" if the rule
     wants 7), in the rule's own words; derived only from the terms of the rule.
 

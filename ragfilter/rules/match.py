@@ -50,8 +50,8 @@ SHOWN_CHARS = 120
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
     """Whether a chunk with this rule passes, and why. `readable` is False for an invalid rule:
-    relevance fails open, so its chunk passes. `holds`: the chunk has a rule, and the query meets
-    it."""
+    relevance fails open, so its chunk passes. `holds`: the rule requires
+    something, and the query meets it."""
 
     passes: bool
     reason: str

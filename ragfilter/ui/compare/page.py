@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
 from ragfilter.answer.stream import Answer, Prices
-from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
@@ -116,7 +116,7 @@ ANSWERS, SETTINGS = "Answers", "Settings"
 def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
-        a, b = (as_user(result_of(view, side)) for side in sides)
+        a, b = (replay_as_user(result_of(view, side)) for side in sides)
     contrasted = contrast(a, b)
     html.unseen_heading("Compare", level=1, name=view.asked.query)
     html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')

@@ -20,10 +20,10 @@ from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.wording import in_sample, unlabelled
-from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import differences
+from ragfilter.layers.tuned_on import chose_strategy, unchanged
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
