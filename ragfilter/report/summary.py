@@ -171,8 +171,8 @@ class DropGroup:
 @dataclass(frozen=True, slots=True)
 class Story:
     """Chunks found, kept and dropped. A plain search would send the first `unfiltered`, as far as
-    they fit; `beyond` of the kept are not among them, and `drops_from_unfiltered`
-    groups the dropped ones of them. `brought` of the kept were not found but referred to. Tokens are estimates of the prompt's."""
+    they fit. `beyond` of the kept chunks are not among these; `drops_from_unfiltered` are dropped
+    from them. `brought` of the kept were not found but referred to. Tokens are estimates."""
 
     found: int
     kept: int
