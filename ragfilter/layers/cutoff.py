@@ -21,11 +21,11 @@ from ragfilter.layers.base import (
     in_order,
     summary_line,
 )
-from ragfilter.layers.tuned_on import check_tuned
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.top_k import limit as top_k_limit
+from ragfilter.layers.tuned_on import check_tuned
 from ragfilter.model import (
     Cut,
     CutoffDetail,

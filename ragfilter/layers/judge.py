@@ -19,7 +19,7 @@ from typing import Protocol
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.layers.clearance import is_clean, effective_user, with_visible_refs
+from ragfilter.layers.clearance import effective_user, is_clean, with_visible_refs
 from ragfilter.model import (
     Chunk,
     Decision,
