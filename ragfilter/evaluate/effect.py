@@ -39,7 +39,7 @@ holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledQuestions:
+class GatheredQuestions:
     """Labelled questions with their pools and kept chunks, ready to measure changes.
 
     `book` has the rules of the pools. `found_by` maps chunk id → query id → the chunk's rule in
@@ -91,7 +91,7 @@ class LabelledQuestions:
         scores = mean_of(before), mean_of(after)
         return Effect(len(self.pools), len(before), tuple(rows), *scores, len(short))
 
-    def renew(self, chunks: Mapping[str, Chunk]) -> LabelledQuestions:
+    def renew(self, chunks: Mapping[str, Chunk]) -> GatheredQuestions:
         """The same questions with the current rules of `chunks` (by id)."""
         changed = {
             i: chunks[i].rule
@@ -100,7 +100,7 @@ class LabelledQuestions:
         }
         return self.with_changes(changed)
 
-    def with_changes(self, changes: Changes) -> LabelledQuestions:
+    def with_changes(self, changes: Changes) -> GatheredQuestions:
         """The same questions with other rules on some chunks."""
         queries_of = {i: self.found_by[i] for i in changes if i in self.found_by}
         changed = {
@@ -153,13 +153,13 @@ class LabelledQuestions:
 
 def make_labelled(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
-) -> LabelledQuestions:
+) -> GatheredQuestions:
     """Replay every pool once. Pure."""
     found_by: dict[str, dict[str, str | None]] = defaultdict(dict)
     for query_id, pool in pools.items():
         for hit in (*pool.hits, *pool.reachable):
             found_by[hit.id][query_id] = hit.chunk.rule
-    labelled = LabelledQuestions(
+    labelled = GatheredQuestions(
         pools, qrels, settings, viewer(user, settings), {}, _book(pools), dict(found_by), {}
     )
     return replace(labelled, kept={i: labelled._replay(pool)[0] for i, pool in pools.items()})
@@ -250,7 +250,7 @@ class Suggested:
 def suggest(
     chunks: Iterable[Chunk],
     questions: Iterable[str] = (),
-    labelled: LabelledQuestions | None = None,
+    labelled: GatheredQuestions | None = None,
 ) -> Suggested:
     """Propose rules for the families among `chunks` (with texts). `questions` were asked by users.
     With `labelled` questions, the proposals are also measured."""
@@ -269,7 +269,7 @@ def suggest(
     return Suggested(families, proposals, evidence)
 
 
-def weigh(proposed: Iterable[Chunk], labelled: LabelledQuestions) -> Evidence:
+def weigh(proposed: Iterable[Chunk], labelled: GatheredQuestions) -> Evidence:
     """The joint effect of the rules that `proposed` chunks carry."""
     changes = {chunk.id: chunk.rule for chunk in proposed}
     effect = labelled.effect(changes)
@@ -277,7 +277,7 @@ def weigh(proposed: Iterable[Chunk], labelled: LabelledQuestions) -> Evidence:
 
 
 def matrix_rows(
-    proposed: Iterable[Chunk], labelled: LabelledQuestions | None
+    proposed: Iterable[Chunk], labelled: GatheredQuestions | None
 ) -> dict[str, RuleRow]:
     """The matrix row of each rule that `proposed` chunks carry, by rule text; empty without
     labels. Takes several times as long as `weigh`."""
@@ -301,7 +301,7 @@ def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:
 
 
 def _learned(
-    proposals: Sequence[Proposal], labelled: LabelledQuestions, chunks: Iterable[Chunk]
+    proposals: Sequence[Proposal], labelled: GatheredQuestions, chunks: Iterable[Chunk]
 ) -> tuple[Proposal, ...]:
     """Add to each proposal the rarest word of every question that it would lose, if the question
     meets all groups but one: "wizard" for magic-users. The word must occur in another text."""

@@ -35,10 +35,10 @@ from ragfilter.evaluate.frame import (
 )
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.measure import QueryRecord, count
+from ragfilter.evaluate.measure import QueryRecord, records_of
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.recalibrate import carried, start
-from ragfilter.evaluate.tune import Tuning, gathering
+from ragfilter.evaluate.tune import Tuning, gather_settings
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, PoolResult, Status, User, undecided
 from ragfilter.protocols import Progress
@@ -162,7 +162,7 @@ def score(
         record
         for i, pool in pools.items()
         if i in qrels
-        for record in count(i, pool, qrels[i], compared, user)
+        for record in records_of(i, pool, qrels[i], compared, user)
     ]
     return to_evaluation(records, settings.retrieval.k, unlabelled)
 
@@ -324,7 +324,7 @@ def _tuned(
     tuning.check_tunable(one.settings, len(labels.qrels))
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     if rerank:
-        wide = gathering(one.settings, rerank=True)
+        wide = gather_settings(one.settings, rerank=True)
         lacking = [i for i, pool in pools.items() if undecided(replay(pool, wide, one.user).needs)]
         if lacking:
             raise InputError(

@@ -111,10 +111,10 @@ def measure(
         pools, times = {}, dict.fromkeys((v.name for v in variants), 0.0)
         for variant in variants if timed else ():
             started = perf_counter()
-            pools[variant.name] = gather_pool(text, variant.settings, backends, user)
+            pools[variant.name] = completed_pool(text, variant.settings, backends, user)
             times[variant.name] = (perf_counter() - started) * 1000
         pools = pools or shared_pools(text, variants, backends, user)
-        yield count(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
+        yield records_of(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
 
 
 def check_llm(variants: Sequence[Variant], chat: ChatModel | None) -> None:
@@ -129,13 +129,13 @@ def viewer_of(variants: Sequence[Variant], user: User | None) -> User:
     return viewer(user, next((s for s in settings if s.clearance.enabled), settings[0]))
 
 
-def gather_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
+def completed_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
     """The pool of a query as `user` sees it, with everything that `settings` need."""
     result = run(text, settings.with_values(PATIENT), backends, user, wide=True)
     return visible_pool(result.pool, result.user)
 
 
-def gather_all(
+def completed_pools(
     queries: Queries,
     settings: Settings,
     backends: Backends,
@@ -148,7 +148,7 @@ def gather_all(
     chunks: dict[str, Chunk] = {}
     pools: dict[str, Pool] = {}
     for query_id, text in queries.items():
-        pool = gather_pool(text, settings, backends, user)
+        pool = completed_pool(text, settings, backends, user)
         hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
         pools[query_id] = replace(pool, hits=hits)
         if progress is not None:
@@ -180,7 +180,7 @@ def shared_pools(
     return {variant.name: settled[_asks(variant, variants[0])] for variant in variants}
 
 
-def count(
+def records_of(
     query_id: str,
     pools: Pool | Mapping[str, Pool],
     labels: Mapping[str, int] | None,

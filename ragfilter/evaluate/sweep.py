@@ -121,7 +121,7 @@ def _counts(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Coun
 
 
 @dataclass(frozen=True, slots=True)
-class HitChange:
+class QueryChange:
     """One query: the number of chunks kept before and after, the number of relevant ones lost and
     gained, and the difference in F1."""
 
@@ -139,7 +139,7 @@ def changes(
     before: Settings,
     after: Settings,
     user: User | None = None,
-) -> tuple[HitChange, ...]:
+) -> tuple[QueryChange, ...]:
     """The queries whose kept chunks change, sorted by the largest loss first."""
     planned, changed = plan([before, after]), []
     for query_id, pool in pools.items():
@@ -148,5 +148,5 @@ def changes(
             relevant = relevant_of(qrels[query_id])
             f1 = [precision_recall_f1(ids, relevant).f1 for ids in (old, new)]
             lost, won = len((old - new) & relevant), len((new - old) & relevant)
-            changed.append(HitChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
+            changed.append(QueryChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
     return tuple(sorted(changed, key=lambda each: (each.gain, each.id)))

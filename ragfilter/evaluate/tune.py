@@ -35,7 +35,7 @@ from ragfilter.evaluate.crossval import (
 )
 from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.metrics import SET_FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
@@ -67,7 +67,7 @@ SHARES: Mapping[str, tuple[float, ...]] = {
 }
 
 
-def gathering(settings: Settings, *, rerank: bool) -> Settings:
+def gather_settings(settings: Settings, *, rerank: bool) -> Settings:
     """The settings to gather with, so that the pools have all that the candidates need. The current
     cutoff may not apply yet, like `calibrated` before anything was learned."""
     ready = _reranking(settings, DEPTH) if rerank else settings
@@ -275,10 +275,10 @@ def tune_questions(
     replayed: Progress | None = None,
 ) -> Tuning:
     """Gather pools for the labelled questions of a collection, and tune on them. Raises what `tune`
-    and `gather_all` raise."""
+    and `completed_pools` raise."""
     check_tunable(settings, len(labels.qrels))
-    wide = gathering(settings, rerank=rerank)
-    pools = gather_all(labels.labelled, wide, backends, user, progress=gathered)
+    wide = gather_settings(settings, rerank=rerank)
+    pools = completed_pools(labels.labelled, wide, backends, user, progress=gathered)
     return tune(
         pools, labels.qrels, settings, user, target=target, folds=folds, rerank=rerank,
         replaces=replaces, provenance=Provenance.of(labels), progress=replayed,

@@ -147,7 +147,7 @@ def inspect() -> None:
     sidebar.choose(here, reset=False)
     problems.notices(state.notices())
     question_box.draw(here)
-    view, error = views.view(here)
+    view, error = views.answered_view(here)
     if view is not None:
         from ragfilter.ui.inspect import page
 

@@ -330,7 +330,7 @@ def change(values: Mapping[str, Any]) -> None:
     _move(now.profile, changed.changed_from(settings_of(now.profile, ON)))
 
 
-def tune(values: Mapping[str, Any], query_set: str) -> None:
+def apply_suggestion(values: Mapping[str, Any], query_set: str) -> None:
     """Change settings as tuning on a query set suggests, and fetch the scores they need."""
     change(values)
     session().complete_next = True
