@@ -153,7 +153,7 @@ def every_label(resources: Resources, collection: str, user: User) -> Labels | N
     def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)
 
-    return resources.shelf(LABELS).of(key, chosen_set)
+    return resources.shelf(LABELS).of(key, read)
 
 
 def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
