@@ -17,8 +17,8 @@ from time import perf_counter
 from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.evaluate import query_files, query_sets, wording
 from ragfilter.evaluate.labelled_queries import Labels, choose
-from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.tune import gathering, tune
+from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.tune import gather_settings, tune
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -30,7 +30,9 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             if names and name not in names:
                 continue
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
-            pools = gather_all(queries, gathering(full, rerank=rerank), bench.backends(name))
+            pools = completed_pools(
+                queries, gather_settings(full, rerank=rerank), bench.backends(name)
+            )
             begun = perf_counter()
             made = tune(pools, given.qrels, full, rerank=rerank)
             took = perf_counter() - begun

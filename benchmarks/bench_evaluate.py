@@ -13,7 +13,7 @@ from time import perf_counter, process_time
 
 from ragfilter.evaluate import query_files
 from ragfilter.evaluate.frame import layer_gains, rows
-from ragfilter.evaluate.measure import QueryRecord, count, shared_pools
+from ragfilter.evaluate.measure import QueryRecord, records_of, shared_pools
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import load
@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
         pools = {i: shared_pools(labels.queries[i], named, backends, PUBLIC) for i in labels.qrels}
 
     def records(queries: list[str]) -> list[QueryRecord]:
-        return [each for i in queries for each in count(i, pools[i], labels.qrels[i], named)]
+        return [each for i in queries for each in records_of(i, pools[i], labels.qrels[i], named)]
 
     # scipy is loaded once, before anybody measures twice.
     rows(records([*pools][:2]), named)

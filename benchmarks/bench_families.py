@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import evaluation, measure
-from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled, suggest
+from ragfilter.evaluate.effect import Changes, GatheredQuestions, make_labelled, suggest
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
@@ -32,7 +32,7 @@ from ragfilter.stores import index
 PROFILES = ("query-must", "full")
 
 
-def noise_reduction(labelled: LabelledQuestions) -> float:
+def noise_reduction(labelled: GatheredQuestions) -> float:
     found = evaluation.score(labelled.pools, labelled.qrels, labelled.settings)
     assert found.noise_reduction is not None
     return found.noise_reduction
@@ -44,7 +44,9 @@ def of_profile(profile: str, backends: Backends) -> None:
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
     settings = settings.with_values(values)
     queries, qrels = demo.queries(), demo.qrels()
-    pools = measure.gather_all({i: t for i, t in queries.items() if i in qrels}, settings, backends)
+    pools = measure.completed_pools(
+        {i: t for i, t in queries.items() if i in qrels}, settings, backends
+    )
     written = make_labelled(pools, qrels, settings)
     catalogue = backends.collection.catalogue() or {}
     none: Changes = dict.fromkeys(catalogue)
@@ -64,7 +66,7 @@ def of_profile(profile: str, backends: Backends) -> None:
 
 def compare(
     which: str,
-    bare: LabelledQuestions,
+    bare: GatheredQuestions,
     every: Changes,
     sure: Changes,
     catalogue: Mapping[str, Chunk],

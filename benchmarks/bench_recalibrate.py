@@ -24,10 +24,10 @@ from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import gathering, tune
+from ragfilter.evaluate.tune import gather_settings, tune
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
@@ -77,8 +77,8 @@ def main(name: str, folder: Path) -> None:
             bundled, collection=CosineCollection(name, chunks, vectors), embedder=latent
         )
         sides: dict[str, Backends] = {"bundled": bundled, "tfidf-svd": other}
-        wide = gathering(full, rerank=True)
-        pools = {side: gather_all(labels.labelled, wide, each) for side, each in sides.items()}
+        wide = gather_settings(full, rerank=True)
+        pools = {side: completed_pools(labels.labelled, wide, each) for side, each in sides.items()}
     provenance = Provenance.of(labels)
     scratch = {
         side: tune(each, labels.qrels, full, provenance=provenance) for side, each in pools.items()

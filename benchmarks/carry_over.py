@@ -24,7 +24,7 @@ from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.crossval import Target, assign_folds, pick
 from ragfilter.evaluate.labelled_queries import choose
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.prefixes import prefixes_of_pools, without_nothing
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.layers.base import far_end
@@ -116,7 +116,7 @@ def main(folder: Path, *, rerank: bool) -> None:
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
             asked = full.with_values(RERANK) if rerank else full
             backends = bench.backends(name)
-            pools = gather_all(queries, asked, backends)
+            pools = completed_pools(queries, asked, backends)
             made = sweep(pools, given.qrels, every)
             f1.append(made["f1"])
             kept.append(made["kept"])

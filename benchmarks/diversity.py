@@ -16,7 +16,7 @@ from typing import Any
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.evaluation import score
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.report.summary import tokens
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
             for profile in PROFILES:
                 base = load(profile=profile, environ={}).settings
                 near = base.with_values({"diversity.enabled": True})
-                pools = gather_all(queries, near, bench.backends(name))
+                pools = completed_pools(queries, near, bench.backends(name))
                 for side, values in SIDES.items():
                     settings = base.with_values(values)
                     means = score(pools, given.qrels, settings).filtered

@@ -188,13 +188,16 @@ def main() -> None:
             found["edited"] = editing.about(start, back, end)
             print(name, json.dumps(found, indent=2), flush=True)
 
+        second: list[Server] = []
+
         def fail_over() -> None:
             copy = Path(root) / "second"
             subprocess.run(["cp", "-a", server.folder, copy], check=True)
             for each in ("postmaster.pid", "postmaster.opts"):
                 (copy / each).unlink(missing_ok=True)
             shutil.rmtree(server.folder)
-            proxy.target = Server(copy).socket
+            second.append(Server(copy))
+            proxy.target = second[0].socket
 
         fault("killed", lambda: server.signal(signal.SIGKILL), server.start)
         fault("frozen", lambda: server.signal(signal.SIGSTOP),
@@ -209,7 +212,7 @@ def main() -> None:
         print(dict(acknowledged))
         print("lost:", sum(found[i] not in rules for i, rules in last.items()))
         print("store and journal differ:", sum(found[i] != written.get(i) for i in last))
-        # The copies of the server end with its folders.
+        second[0].signal(signal.SIGKILL)
         os._exit(0)
 
 

@@ -6,13 +6,13 @@ RagfilterError
 │   └── RuleError         a query_must rule is invalid; names the place
 ├── StoreError            the vector store refused or failed
 │   ├── StoreUnavailable  no answer within the deadline
-│   │   └── OutcomeUnknown   nor to whether a change was saved
+│   │   └── OutcomeUnknown   nor does it say whether a change was saved
 │   ├── CollectionMissing
 │   └── WorkspaceLocked   another process owns the workspace folder
 ├── ModelError            an embedding model or reranker cannot be loaded or run
 ├── ChatError             the chat endpoint failed; `kind` says how
 ├── ConflictError         somebody else changed the same chunk first
-└── DependencyError       an optional package is missing or of another version; an ImportError too
+└── DependencyError       an optional package is missing or unsupported; also an ImportError
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 _CREDENTIALS = re.compile(r"(?<=://)(?!/)\S*@")
-"""Between the scheme and the host of an address, wherever it came from: no message shows them."""
+"""Credentials between the scheme and the host of any address: no message shows them."""
 
 _PLAINLY = {
     "Value error, ": "",
@@ -40,7 +40,7 @@ Action = Literal[
     "", "index", "finish", "rebuild", "replace", "folder", "writable", "open", "close", "runs",
     "baseline", "tune", "recalibrate", "label", "settings",
 ]  # fmt: skip
-"""What would help where a front end may know a way: index something, finish an indexing, rebuild a
+"""A remedy that a front end can offer: index something, finish an indexing job, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
 collection, open it with its model, close it, list the saved runs, make a new baseline, tune
 settings, recalibrate them, import labels, or list the settings."""
@@ -50,7 +50,7 @@ ChatErrorKind = Literal[
 
 
 def complaint(message: str) -> str:
-    """What pydantic says about a value, as the second half of a sentence."""
+    """Pydantic's message about a value, as the second half of a sentence."""
     message = message.partition(", unable to")[0].rstrip(".")
     for theirs, ours in _PLAINLY.items():
         message = message.replace(theirs, ours)
@@ -60,8 +60,8 @@ def complaint(message: str) -> str:
 class RagfilterError(Exception):
     """Base of every error that ragfilter raises on purpose.
 
-    `message` is one sentence about what is wrong, `remedy` one about what to do, in general terms.
-    `action` lets a front end add its own, such as the command that does it.
+    `message` is one sentence that says what is wrong; `remedy` says what to do, in general terms.
+    `action` lets a front end add its own advice, such as a command.
     """
 
     def __init__(self, message: str, *, remedy: str = "", action: Action = "") -> None:
@@ -71,7 +71,7 @@ class RagfilterError(Exception):
         super().__init__(f"{self.message} {self.remedy}".strip())
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled and copied by value: the classes need other arguments than `args`."""
+        """Pickle and copy by value, since the constructors take other arguments than `args`."""
         return _restored, (type(self), *self.args), self.__dict__
 
 
@@ -106,7 +106,7 @@ class StoreUnavailable(StoreError):
 
 
 class OutcomeUnknown(StoreUnavailable):
-    """It did not say whether a change was saved: it may have been."""
+    """The vector store did not say whether it saved a change."""
 
 
 class CollectionMissing(StoreError):
@@ -122,7 +122,7 @@ class ModelError(RagfilterError):
 
 
 class ChatError(RagfilterError):
-    """The chat endpoint failed. `retry_after` is in seconds, where the endpoint named it."""
+    """The chat endpoint failed. `retry_after` is in seconds, if the endpoint gave it."""
 
     def __init__(
         self,
@@ -138,16 +138,16 @@ class ChatError(RagfilterError):
 
 
 class ConflictError(RagfilterError):
-    """What is replaced was changed by somebody else since it was read."""
+    """Somebody else changed the value to be replaced after it was read."""
 
 
 class DependencyError(RagfilterError, ImportError):
-    """An optional package is missing, or of a version that does not work here."""
+    """An optional package is missing, or its version is not supported."""
 
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Imports of packages that only the extra `name` installs stand in this block.
+    """A context for imports of packages that only the extra `name` installs.
 
     Raises DependencyError if one of them is missing.
     """
@@ -158,15 +158,15 @@ def extra(name: str) -> Iterator[None]:
 
 
 def check_installed(package: str, *, extra: str) -> None:
-    """Raises DependencyError if `package` is missing. Imports nothing."""
+    """Raise DependencyError if `package` is missing. Imports nothing."""
     if find_spec(package) is None:
         raise DependencyError(f"{package} is not installed.", remedy=_install(extra))
 
 
 def check_version(package: str, supported: str, *, extra: str) -> None:
-    """Raises DependencyError unless the version of `package` is in the `supported` range.
+    """Raise DependencyError unless the version of `package` is in the `supported` range.
 
-    For code that relies on what the package does not document. `pyproject.toml` has the same range.
+    For code that relies on undocumented behaviour. `pyproject.toml` has the same range.
     """
     from packaging.specifiers import SpecifierSet
 

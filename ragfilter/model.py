@@ -1,7 +1,7 @@
-"""The values that flow through the filter. All are frozen. None knows a store, a model or a page.
-Their reprs leave out what may be long: texts, hits and decisions.
+"""The values that flow through the filter. All are frozen; none knows a store, a model or a page.
+Their reprs leave out long fields: texts, hits and decisions.
 
-A query is gathered into a `Pool` (effects). The pool is replayed into a `PoolResult` (pure).
+Gathering fills a `Pool` (with effects). Replaying turns the pool into a `PoolResult` (pure).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ragfilter.text.normalise import whole
 
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
-"""``incomplete_collection``: what is kept may lack the best chunks, for they cannot be found."""
+"""``incomplete_collection``: the best chunks may be missing because the store cannot find them."""
 LayerName = str
 """The name of a layer of `ragfilter.layers.registry`."""
-PendingKind = Literal["rerank", "judge", "prune"]
+NeedKind = Literal["rerank", "judge", "prune"]
 
 
 MAX_LEVEL = 2**63 - 1
@@ -29,7 +29,7 @@ MAX_LEVEL = 2**63 - 1
 
 
 def readable_level(value: object) -> int | None:
-    """A whole number from 0 up; None for everything else ("abc", "2", 1.5, True, -1)."""
+    """Return `value` if it is an int ≥ 0; None for anything else ("abc", "2", 1.5, True, -1)."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= MAX_LEVEL else None
@@ -39,11 +39,11 @@ def readable_level(value: object) -> int | None:
 class Chunk:
     """A passage of the corpus.
 
-    `clearance` is 0 for public and larger for more secret. It is None, and the chunk hidden, if the
-    clearance is not a level or the department is not text.
+    `clearance` is 0 for public; higher is more secret. It is None, which hides the chunk, if the
+    stored clearance is not a level or the department is not text.
     `rule` is the `query_must` JSON text as stored, readable or not.
-    `loaded` is False if only id, rule and clearance are known (the text was not fetched).
-    `metadata` holds the source's own fields: plain JSON values, which no bundled layer reads.
+    `loaded` is False if the text was not fetched: only id, rule and clearance are known.
+    `metadata` holds the source's own fields as plain JSON values; no bundled layer reads them.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Chunk:
 
     @property
     def passage(self) -> str:
-        """What is embedded and reranked: title and text."""
+        """The text to embed and rerank: title and text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
@@ -84,8 +84,8 @@ class User:
     department see its chunks.
 
     Only `refusal` decides who sees what, and it fails closed. An `unrestricted` user sees
-    everything, like a call without a user if the clearance layer is off. Raises InputError for a
-    level that is not a whole number of at least 0, and for departments that are not text.
+    everything, as does a call without a user if the clearance layer is off. Raises InputError if
+    the level is not a whole number ≥ 0 or a department is not text.
     """
 
     level: int = 0
@@ -102,12 +102,12 @@ class User:
         names = (given,) if isinstance(given, str) else given
         if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
             raise InputError(f"The user's departments are {given!r}.", remedy="Each must be text.")
-        # In one order, so that the same departments are the same user.
+        # Sorted, so that users with the same departments are equal.
         departments = sorted({whole(name) for name in names if name})
         object.__setattr__(self, "departments", tuple(departments))
 
     def refusal(self, chunk: Chunk) -> str:
-        """Why `chunk` is hidden from the user, in words; empty if it is not."""
+        """Why `chunk` is hidden from the user, in words; empty if the user can see it."""
         if self.unrestricted:
             return ""
         if chunk.clearance is None:
@@ -124,19 +124,19 @@ class User:
 
 
 PUBLIC = User()
-"""Sees what is public."""
+"""A user who sees only public chunks."""
 UNRESTRICTED = User(unrestricted=True)
-"""Sees all."""
+"""A user who sees everything."""
 
 
 Metric = Literal["l2", "euclidean", "cosine", "ip", "similarity", "rank"]
-"""``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma gives them, and ``euclidean`` is
-not squared; lower is nearer. ``similarity`` is a cosine similarity, and ``rank`` any other score,
-such as BM25 or RRF, of which only the order counts; higher is nearer."""
+"""``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma defines them; ``euclidean`` is
+not squared. For all four, lower is nearer. ``similarity`` is a cosine similarity. ``rank`` is any
+other score, such as BM25 or RRF; only its order counts. For these two, higher is nearer."""
 
 
 class Score(NamedTuple):
-    """One of the scores of a hit, as the search or model gave it, and its 1-based rank by it."""
+    """A hit's score as a search or model returned it, and the hit's 1-based rank by that score."""
 
     value: float
     metric: Metric
@@ -144,8 +144,8 @@ class Score(NamedTuple):
 
     @property
     def distance(self) -> float:
-        """Lower is nearer: a similarity s becomes the cosine distance 1 − s, and a Euclidean
-        distance its square. Of ``rank``, only the order counts."""
+        """The score as a distance (lower is nearer): 1 − s for a similarity s, the square of a
+        Euclidean distance. For ``rank``, only the order counts."""
         match self.metric:
             case "similarity":
                 return 1.0 - self.value
@@ -158,16 +158,16 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that a retrieval found.
+    """A chunk that a search found.
 
-    `distance` is to the *query*, in the collection's space, even if another retrieval found the
-    chunk. `found_by` names it: ``query``, ``rules`` (the exact query over chunks whose rules hold),
-    ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``. `rank` is the 1-based place by
+    `distance` is always to the *query*, in the collection's space. `found_by` names the search that
+    found the chunk: ``query``, ``rules`` (the exact query over chunks whose rules hold),
+    ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``. `rank` is the 1-based rank by
     distance, or 0 for a chunk added by expansion. `rerank_score` is 0..1; higher is better.
-    `scores` come from other searches, by name: ``lexical``, ``fused``, a caller's own.
-    `contributions` is a pruner's estimate of what each piece of the text adds to the answer, 0..1;
-    `struck` are the spans of the text that the context leaves out, in order.
-    `doc` is the object that a caller passed, or None for a hit from a search.
+    `scores` holds the scores of other searches by name: ``lexical``, ``fused``, a caller's own.
+    `contributions` is a pruner's estimate of what each piece of the text adds to the answer, 0..1.
+    `struck` lists the spans of the text that the context leaves out, in order.
+    `doc` is the object that a caller passed, or None if a search found the hit.
     """
 
     chunk: Chunk
@@ -187,8 +187,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One side of a comparison query, with the ids that its own retrieval found, best first.
-    Without one (`retrieved` is False), these are all that the query itself brought."""
+    """One side of a comparison query, with the ids that a search for it found, best first. If there
+    was no such search (`retrieved` is False), the ids are all those that the query itself found."""
 
     name: str
     ids: tuple[str, ...]
@@ -197,7 +197,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The LLM on one chunk: ``KEEP``, ``DISCARD`` or ``EXPAND_n`` (depth 1, 3 or 5)."""
+    """The LLM's verdict on one chunk: ``KEEP``, ``DISCARD`` or ``EXPAND_n`` (depth 1, 3 or 5)."""
 
     chunk_id: str
     action: Literal["KEEP", "DISCARD", "EXPAND"]
@@ -211,15 +211,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One answer of the judge over `asked` (chunk ids, in prompt order).
+    """One answer of the judge about the chunks in `asked` (ids, in prompt order).
 
-    `error` is in words and empty on success; then `verdicts` holds the readable decisions and
-    `remarks` what was read but not obeyed; they name only what was asked about. `unreadable` are
-    chunks that are mentioned without a clear decision. `left_out` were not asked about: the prompt
-    was full; of `shortened` not all the text was sent. `prompt_version` is the variant's
-    name@version, `prompt_key` a hash of the whole prompt, the only one for which it is valid. Both
-    are empty if no prompt was made. `cached`: no call was made now; tokens and milliseconds are
-    the figures of the cached call. `reply` is the beginning of the answer as it came; it may
+    `error` is a message, empty on success. `verdicts` then holds the readable decisions, and
+    `remarks` says what was ignored; both name only chunks in `asked`. `unreadable` lists chunks
+    that the answer mentions without a clear decision. `left_out` lists chunks for which the prompt
+    had no room, and `shortened` those whose text was cut. `prompt_version` is the variant's
+    name@version, and `prompt_key` a hash of the prompt; the answer is valid for no other prompt.
+    Both are empty if no prompt was made. `cached`: no call was made now, and tokens and
+    milliseconds describe the original call. `reply` is the beginning of the raw answer; it can
     name hidden chunks, so only operators see it.
     """
 
@@ -240,18 +240,18 @@ class Judgement:
     shortened: tuple[str, ...] = ()
 
 
-MODEL_OF: Mapping[PendingKind, str] = {"rerank": "reranker", "judge": "judge", "prune": "pruner"}
-"""The kind of model that gives a layer what it needs."""
+MODEL_OF: Mapping[NeedKind, str] = {"rerank": "reranker", "judge": "judge", "prune": "pruner"}
+"""The kind of model that meets each kind of need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A model that was tried and failed: a reranker by its `reranker_key`, or a pruner by its name.
-    `replay` turns it into a visible fallback. `lasting`: it fails until something is installed or
-    another model is chosen.
+    """A model that failed: a reranker by its `reranker_key`, or a pruner by its name.
+    `replay` turns it into a visible fallback. `lasting`: it will fail until something is installed
+    or another model is chosen.
     """
 
-    kind: PendingKind
+    kind: NeedKind
     model: str
     error: str
     lasting: bool = False
@@ -259,21 +259,21 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Everything that was gathered for one query; the only input of `replay` beside settings.
+    """Everything that was gathered for one query; with the settings, the only input of `replay`.
 
-    `hits` are sorted by ascending distance to the query. `reachable` are chunks that a judge's
-    expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
-    reachable chunks refer to, without their texts (`loaded` False).
-    `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
-    `embedder` names the embedding model, where it is known. `scores_are_ranks`: the rerank
-    scores have no known scale, so they only give an order.
-    `lexical_user` is the user for whom words were searched, too: the ``lexical`` and ``fused``
-    scores hold for no other.
-    `source_pattern` is the one that the search was limited to. `exhaustive` says that the pool
-    holds all chunks that the user may see. `incomplete` says why the collection itself may lack
-    chunks, and is empty if it is whole. `warnings` say what looked wrong in scores and documents
-    that were passed. `queries` counts the searches that were made, each once, even if hidden chunks
-    made it ask the store again.
+    `hits` are sorted by ascending distance to the query. `reachable` are the chunks that the
+    judge's expansions could add (by id, the breadth-first closure of `refs`). `references` are the
+    chunks that hits and reachable chunks refer to, without their texts (`loaded` False).
+    `judgements` are the judge's answers, one for each prompt, the latest last.
+    `embedder` names the embedding model, if it is known. `scores_are_ranks`: the rerank scores have
+    no known scale, so only their order counts.
+    `lexical_user` is the user whose chunks were also searched by words; the ``lexical`` and
+    ``fused`` scores are valid for no other user.
+    `source_pattern` is the file pattern that limited the search. `exhaustive`: the pool holds every
+    chunk that the user can see. `incomplete` says why the collection may lack chunks; it is empty
+    if the collection is complete. `warnings` say what looked wrong in the caller's scores and
+    documents. `queries` counts the searches, each once, even if hidden chunks made it ask the store
+    again.
     """
 
     query: str
@@ -298,7 +298,7 @@ class Pool:
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
-        """Those of hits and reachable ones, and what they refer to."""
+        """The chunks of the hits, the reachable chunks, and the chunks that these refer to."""
         return (*(hit.chunk for hit in (*self.hits, *self.reachable)), *self.references)
 
     @property
@@ -309,26 +309,26 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something a layer lacks. The page offers it as a button, but gets ``prune`` itself; library
-    and command line get all."""
+    """Something a layer lacks. The page offers a button for it, except that it gets ``prune`` at
+    once. The library and the command line get everything."""
 
-    kind: PendingKind
+    kind: NeedKind
     layer: LayerName
     chunk_ids: tuple[str, ...]
     why: str
 
 
 def undecided(needs: Iterable[Need]) -> bool:
-    """Whether what is lacking may change which chunks are kept. What sentences contribute only
-    changes what of them is sent."""
+    """Whether meeting the needs could change which chunks are kept. ``prune`` cannot: it only
+    changes how much of their text is sent."""
     return any(need.kind != "prune" for need in needs)
 
 
 class Decision(NamedTuple):
     """What one layer did with one chunk, and which value it compared with which limit. `setting` is
-    the path of the setting that decided, where one did.
+    the path of the setting that decided, if one did.
 
-    A named tuple, since a query makes a thousand: a frozen dataclass is four times as slow to make.
+    A named tuple, because a query makes a thousand; a frozen dataclass takes four times as long.
     """
 
     chunk_id: str
@@ -352,7 +352,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The replayed re-query loop. `kept` are its first k clean ids; `short` by how many it fell."""
+    """The replayed re-query loop: `kept` are its first k clean ids, `short` how many it lacks."""
 
     k: int
     rounds: tuple[Round, ...]
@@ -373,8 +373,8 @@ class Gap(NamedTuple):
 class Cut:
     """Where a cutoff strategy cut a list of values, and why.
 
-    `kept` counts the values that stay; `cliff_after_rank` and `gap` name the winning cliff, `limit`
-    the absolute line (fallback) where that decided. Ranks are 1-based places in the cut list.
+    `kept` counts the values that stay. `cliff_after_rank` and `gap` describe the winning cliff;
+    `limit` is the absolute limit (the fallback), if that decided. Ranks are 1-based in the list.
     `raise_reason` says why more stay than the strategy kept (`strategy_kept`): "2 pinned".
     """
 
@@ -390,7 +390,7 @@ class Cut:
 
 
 ValueKind = Literal["distance", "lowered", "rerank", "probability", "place", "named"]
-"""What a cutoff compares; ``lowered`` by the words layer, ``named`` by the score of a name."""
+"""What a cutoff compares: ``lowered`` is a distance after the words layer, ``named`` any score."""
 VALUE_NAMES: Mapping[ValueKind, str] = {
     "distance": "distance",
     "lowered": "distance minus shared words",
@@ -402,10 +402,10 @@ VALUE_NAMES: Mapping[ValueKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CutoffDetail:
-    """The cut, with the ids and values it was made on. `score` is the name of a ``named`` score.
+    """The cut, with its ids and values. `score` is the name of the score if the kind is ``named``.
 
-    `background` is what chunks that have nothing to do with the query are worth; None: unknown.
-    `fallback_reason` says why another strategy than the chosen one cut.
+    `background` is the value of chunks unrelated to the query, or None if it is unknown.
+    `fallback_reason` says why another strategy cut instead of the chosen one.
     """
 
     cut: Cut
@@ -424,7 +424,7 @@ class CutoffDetail:
 
 @dataclass(frozen=True, slots=True)
 class ExpandedChunk:
-    """A chunk that an expansion brought in: from which root, named by `via`, after `step` steps."""
+    """A chunk that an expansion added, `step` references away from its root; `via` refers to it."""
 
     chunk_id: str
     root: str
@@ -434,7 +434,7 @@ class ExpandedChunk:
 
 @dataclass(frozen=True, slots=True)
 class JudgeDetail:
-    """The judgement that was obeyed or failed, and what its expansions brought in, in order."""
+    """The judgement that was obeyed or failed, and the chunks its expansions added, in order."""
 
     judgement: Judgement
     brought: tuple[ExpandedChunk, ...] = ()
@@ -459,8 +459,8 @@ class Widening:
 
 @dataclass(frozen=True, slots=True)
 class PrunedPiece:
-    """A piece ``text[start:end]`` of a kept chunk, what it contributes, and whether it is left out
-    of the context."""
+    """A piece ``text[start:end]`` of a kept chunk, its contribution, and whether the context leaves
+    it out."""
 
     start: int
     end: int
@@ -484,8 +484,8 @@ Detail = Rounds | CutoffDetail | JudgeDetail | Widening | Pruning | None
 
 @dataclass(frozen=True, slots=True)
 class LayerTrace:
-    """What one layer let through. `failed`: a model failed, so the layer fell back. `reranked`: the
-    order is now a reranker's. `ms` is not part of equality."""
+    """What one layer let through. `failed`: a model failed, so the layer fell back. `reranked`: a
+    reranker set the order. `ms` does not count for equality."""
 
     layer: LayerName
     enabled: bool
@@ -505,9 +505,9 @@ class LayerTrace:
 
 @dataclass(frozen=True, slots=True)
 class PoolResult:
-    """The decisions over one pool. `hits` are all hits, `kept` those that are kept, in order.
+    """The decisions about one pool. `hits` are all hits; `kept` are the kept hits, in order.
 
-    `user` is the user they were made for: unrestricted if everything was seen.
+    `user` is the user for whom they were made; it is unrestricted if nothing was hidden.
     """
 
     query: str
@@ -523,7 +523,7 @@ class PoolResult:
 
     @property
     def retrieved(self) -> int:
-        """How many hits were found. Chunks that only an expansion brought in are not counted."""
+        """The number of hits, not counting chunks that only an expansion added."""
         return sum(hit.rank > 0 for hit in self.hits)
 
     @property
@@ -533,7 +533,7 @@ class PoolResult:
         return [t.layer for t in self.traces if t.failed or t.layer in waiting]
 
     def trace(self, layer: LayerName) -> LayerTrace:
-        """The trace of `layer`. Raises KeyError if it was not run."""
+        """The trace of `layer`, also if it is off. Raises KeyError for an unknown name."""
         for trace in self.traces:
             if trace.layer == layer:
                 return trace
@@ -541,14 +541,14 @@ class PoolResult:
 
     @property
     def judgement(self) -> Judgement | None:
-        """The judgement over exactly these chunks, obeyed or failed; None if there is none."""
+        """The judgement of exactly these chunks, obeyed or failed; None if there is none."""
         details = (trace.detail for trace in self.traces)
         return next((d.judgement for d in details if isinstance(d, JudgeDetail)), None)
 
     def outcomes(self) -> dict[str, Decision]:
-        """The deciding decision of every chunk: the drop, else the last layer that kept it.
+        """The final decision on every chunk: its drop, or else the last decision to keep it.
 
-        An expansion may bring back a chunk that an earlier layer dropped.
+        An expansion can bring back a chunk that an earlier layer dropped.
         """
         last: dict[str, Decision] = {}
         for trace in self.traces:
@@ -561,8 +561,8 @@ class PoolResult:
 
 
 def similarity(distance: float, space: Space) -> float:
-    """The similarity of a distance: 1 − d/2 for squared l2 on unit vectors, otherwise 1 − d. If the
-    store gives no distances, it is NaN, which reaches no threshold.
+    """Convert a distance to a similarity: 1 − d/2 for squared l2 on unit vectors, otherwise 1 − d.
+    NaN, which reaches no threshold, if the store returns no distances.
     """
     if space == "rank":
         return nan

@@ -20,11 +20,11 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The part of a filter that is pushed into the store; None means no condition.
+    """The conditions that are pushed down to the store; None means no condition.
 
-    `user`: only chunks that this user can see. `sources`: only chunks from these sources, exactly
-    as the catalogue names them. `rules`: only chunks without a rule or with one of these; only
-    `DistinctRules` gets it.
+    `user`: only chunks that this user can see. `sources`: only chunks from these sources, spelled
+    as in the catalogue. `rules`: only chunks without a rule or with one of these; only a
+    `DistinctRules` collection receives it.
     """
 
     user: User | None = None
@@ -45,7 +45,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """Optional for an embedder: which words its model has as one token."""
+    """Optional for an embedder: says which words are a single token of its model."""
 
     def knows(self, word: str) -> bool:
         """Whether the model reads `word` (lower case) as one token. Raises ModelError."""
@@ -54,17 +54,17 @@ class Vocabulary(Protocol):
 
 class Catalogue(dict[str, Chunk]):
     """Every chunk of a collection by id, without text (`loaded` False), in one version of the
-    collection. It never changes. Questions about all chunks together are computed once.
+    collection. It never changes, so its methods compute their answers once.
     """
 
     @cached_property
     def distinct_rules(self) -> tuple[str, ...]:
-        """The rule texts, each once."""
+        """The distinct rule texts."""
         return tuple(dict.fromkeys(chunk.rule for chunk in self.values() if chunk.rule))
 
     @cached_property
     def audiences(self) -> tuple[Chunk, ...]:
-        """One chunk for every distinct source, clearance and department: who may see what."""
+        """One chunk for every combination of source, clearance and department."""
         found = {(c.source, c.clearance, c.department): c for c in self.values()}
         return tuple(found.values())
 
@@ -93,7 +93,7 @@ class Collection(Protocol):
 
     @property
     def space(self) -> Space:
-        """``rank`` if the store gives an order and no distances."""
+        """The distance space; ``rank`` if the store returns an order but no distances."""
         ...
 
     @property
@@ -118,28 +118,28 @@ class Collection(Protocol):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        """Up to `n` pairs (id, distance), ascending, equal ones by id; only among `ids` if they are
-        given. An `n` below 1 gives [].
+        """Up to `n` pairs (id, distance), ascending, with ties sorted by id; only from `ids` if
+        given. If `n` is below 1, the list is empty.
 
         In the space ``rank``, only the order counts, not the numbers.
         """
         ...
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        """The chunks with these ids, complete. Unknown ids are left out."""
+        """The complete chunks with these ids. Unknown ids are left out."""
         ...
 
     def catalogue(self) -> Mapping[str, Chunk] | None:
-        """Every chunk by id, without text: what rules and clearance need. None if the collection is
-        too large for that. Every search then checks clearance, and rules are read with the hits.
+        """Every chunk by id, without text, for rules and clearance. None if the collection is too
+        large for that: every search then checks clearance, and rules are read with the hits.
         """
         ...
 
 
 @runtime_checkable
 class DistinctRules(Protocol):
-    """Optional for a collection: rules as a condition of a search (`Where.rules`), so memory grows
-    with the distinct rules, not with the chunks."""
+    """Optional for a collection: filters a search by rules (`Where.rules`), so that memory grows
+    with the number of distinct rules, not of chunks."""
 
     def distinct_rules(self) -> tuple[str, ...]:
         """The distinct rule texts. Raises StoreError."""
@@ -155,7 +155,7 @@ class TextSearch(Protocol):
         self, query: str, n: int, *, where: Where | None = None
     ) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, score above 0) of chunks that share words with the query, highest
-        first, equal ones by id. Raises StoreError."""
+        first, with ties sorted by id. Raises StoreError."""
         ...
 
 
@@ -172,8 +172,8 @@ class Reranker(Protocol):
 
 
 class PrunePassage(NamedTuple):
-    """A chunk as a pruner reads it: its title, and its text in pieces (sentences, headings, tables,
-    lists, code), in order."""
+    """A chunk as a pruner reads it: its title, and the pieces of its text (sentences, headings,
+    tables, lists, code) in order."""
 
     title: str
     pieces: tuple[str, ...]
@@ -181,8 +181,8 @@ class PrunePassage(NamedTuple):
 
 @runtime_checkable
 class Pruner(Protocol):
-    """Says what each piece of a text contributes to answering a query, from 0 for nothing to 1.
-    The values for a passage must depend only on the query and that passage."""
+    """Estimates how much each piece of a text contributes to answering a query, from 0 (nothing) to
+    1. The values of a passage must depend only on the query and that passage."""
 
     @property
     def name(self) -> str: ...
@@ -202,7 +202,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens of one call, as the endpoint counted them, or else estimated."""
+    """The tokens of one call: the endpoint's count, or an estimate if there is none."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -211,7 +211,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed answer. The last one has the usage."""
+    """A piece of a streamed answer. The last piece has the usage."""
 
     text: str = ""
     usage: Usage | None = None
@@ -231,13 +231,13 @@ class ChatModel(Protocol):
         timeout_s: float,
         schema: Mapping[str, object] | None = None,
     ) -> Iterator[Delta]:
-        """The answer in pieces; `schema` asks for JSON of that shape. Raises ChatError."""
+        """Yield the answer in pieces. `schema` asks for JSON of that schema. Raises ChatError."""
         ...
 
 
 class Texts(Protocol):
-    """Stores texts by key, as long as there is room. Texts that it cannot store are dropped. Raises
-    nothing.
+    """Stores texts by key while there is room. It drops texts that it cannot store, and never
+    raises.
     """
 
     def get(self, key: str) -> str | None: ...
@@ -252,11 +252,11 @@ class RuleStore(Protocol):
     def name(self) -> str: ...
 
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        """The stored rule texts of these chunks, None for none; unknown ids are left out. Raises
-        StoreError also while a text is uncertain because a `set_rules` failed."""
+        """The stored rule texts of these chunks, None for a chunk without one; unknown ids are left
+        out. Raises StoreError, also while a failed `set_rules` leaves a text uncertain."""
         ...
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
-        """Replace (or, with None, remove) rules; idempotent. Raises StoreError, also for an unknown
-        id; some may then be written and others not."""
+        """Replace rules, or remove them with None; idempotent. Raises StoreError, also for an
+        unknown id. After an error, some rules may be written and others not."""
         ...

@@ -40,7 +40,7 @@ CHUNKS: tuple[Chunk, ...] = (
         for i, (level, department) in enumerate(product(LEVELS, DEPARTMENTS))
     ),
 )
-"""Chunks of every clearance (None is unreadable and hides its chunk), department and file."""
+"""Chunks of every clearance (None is unreadable, so the chunk is hidden), department and file."""
 VECTORS: Vectors = np.random.default_rng(3).normal(size=(len(CHUNKS), 8)).astype(np.float32)
 """The unit vectors of `CHUNKS`, shape (len(CHUNKS), 8). Some are equal."""
 VECTORS[5] = VECTORS[9] = VECTORS[2]
@@ -58,7 +58,7 @@ MANY: tuple[Chunk, ...] = tuple(
     )
     for i in range(5000)
 )  # fmt: skip
-"""Enough for a store to search by an index."""
+"""Enough chunks for a store to use its index."""
 MANY_VECTORS: Vectors = np.random.default_rng(1).normal(size=(len(MANY), 8)).astype(np.float32)
 """The unit vectors of `MANY`, shape (len(MANY), 8)."""
 MANY_VECTORS /= np.linalg.norm(MANY_VECTORS, axis=1, keepdims=True)
@@ -72,7 +72,7 @@ SOURCES = (None, (), ("a.json",), ("a.json", "c/d.json"), ("",), ("b.json", ""),
 
 
 class MemoryCollection:
-    """A collection in memory, with exact squared distances. Subclasses may give others."""
+    """A collection in memory with exact squared distances, which subclasses can override."""
 
     name = "memory"
     space: Space = "l2"
@@ -88,7 +88,7 @@ class MemoryCollection:
         return len(self.all)
 
     def distances(self, vector: Vectors) -> Mapping[str, float]:
-        """How far each chunk is from a query. Raises StoreError."""
+        """The distance of each chunk to a query. Raises StoreError."""
         assert self._vectors is not None
         query = np.asarray(vector, dtype=np.float32).reshape(-1)
         if query.shape != self._vectors.shape[1:] or not np.isfinite(query).all():
@@ -120,7 +120,7 @@ class MemoryCollection:
 
 
 def admits(where: Where, chunk: Chunk) -> bool:
-    """Whether a condition admits a chunk: what every store must agree with."""
+    """Whether a condition admits a chunk. Every store must agree with this."""
     if where.sources is not None and chunk.source not in where.sources:
         return False
     if where.rules is not None and chunk.rule not in (None, *where.rules):
@@ -129,11 +129,11 @@ def admits(where: Where, chunk: Chunk) -> bool:
 
 
 Make = Callable[[Sequence[Chunk], Vectors], Any]
-"""Fills a new collection with chunks and their vectors, in this order."""
+"""Fills a new collection with chunks and their vectors, both in the same order."""
 
 
 class CollectionTests:
-    """What `protocols.Collection` promises. `damages` are what `damage` can do to stored chunks."""
+    """Tests of `protocols.Collection`. `damages` lists the kinds of damage that `damage` can do."""
 
     damages: Sequence[Any] = ()
 
@@ -157,7 +157,7 @@ class CollectionTests:
         return make(MANY, MANY_VECTORS)  # type: ignore[no-any-return]
 
     def nearest(self, where: Where, ids: Sequence[str] | None = None) -> list[str]:
-        """The ids that a search of all chunks must give, by exact distance and then by id."""
+        """The ids that a search must return, by exact distance over all chunks and then by id."""
         exact = MemoryCollection(CHUNKS, VECTORS)
         return [i for i, _ in exact.nearest(QUERY, 1000, ids=ids, where=where)]
 
@@ -177,7 +177,7 @@ class CollectionTests:
 
     @pytest.mark.parametrize("n", [-3, 0, 1, 5, 10**9])
     def test_nearest_takes_any_number(self, collection: Collection, n: int) -> None:
-        # Of equal distances, any may be the last.
+        # Of several chunks at the same distance, any can come last.
         expected = [d for _, d in collection.nearest(QUERY, len(CHUNKS))][: max(n, 0)]
         assert [d for _, d in collection.nearest(QUERY, n)] == expected
 
@@ -209,7 +209,7 @@ class CollectionTests:
     def test_all_are_found_and_equal_to_the_exact_answer(
         self, many: Collection, where: Where, rules: int | None, wanted: int
     ) -> None:
-        """Of `rules` chunks whose rules a query meets."""
+        """Among `rules` chunks whose rules a query meets."""
         ids = None if rules is None else [chunk.id for chunk in MANY[-rules:]]
         exact = MemoryCollection(MANY, MANY_VECTORS).nearest(QUERY, wanted, ids=ids, where=where)
         found = many.nearest(QUERY, wanted, ids=ids, where=where)
@@ -269,7 +269,7 @@ class EditableCollection(Collection, RuleStore, Protocol):
 
 
 class RuleStoreTests(CollectionTests):
-    """What `protocols.RuleStore` promises of a collection, too."""
+    """Tests of a collection that is also a `protocols.RuleStore`."""
 
     @pytest.fixture
     def edited(self, make: Make) -> EditableCollection:

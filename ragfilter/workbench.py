@@ -1,8 +1,8 @@
 """Opens everything that a query needs, once: workspace, store, models and journal.
 
-Source: docs/design.md#parts. The command line opens a bench for one command. The app keeps one for
-as long as its server runs. A bench is safe to use from several threads. Heavy modules (chromadb,
-torch) are imported when they are first used.
+Source: docs/design.md#parts. The command line opens a workbench for one command; the app keeps one
+open while its server runs. A workbench is thread-safe. Heavy modules (chromadb, torch) are
+imported on first use.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The open parts. Made by `open`. Use it in a `with`, or close it.
+    """The open parts. Create it with `open`, and use it in a `with` statement or close it.
 
-    `chat` is None if no LLM endpoint is configured. `judgements` has the LLM's earlier verdicts,
-    and `texts` keeps verdicts and answers for later runs.
+    `chat` is None if no LLM endpoint is configured. `judgements` caches the LLM's verdicts, and
+    `texts` stores verdicts and answers for later runs.
     """
 
     deployment: Deployment
@@ -76,16 +76,16 @@ class Workbench:
 
     @classmethod
     def open(cls, deployment: Deployment, *, kind: str = "ragfilter") -> Self:
-        """Open the workspace that `deployment` names, and settle the edits that a stopped process
-        left there.
+        """Open the workspace that `deployment` names, and settle any edits that a stopped process
+        left unfinished.
 
-        `kind` tells others what has the workspace open ("app", "query"). No model is loaded yet.
-        Raises WorkspaceLocked, StoreError, InputError; then nothing stays open.
+        `kind` tells other processes what has the workspace open ("app", "query"). No model is
+        loaded yet. Raises WorkspaceLocked, StoreError or InputError, and then leaves nothing open.
         """
         with ExitStack() as closing:
             judge_prompts.use_folder(prompt_folder(deployment))
             workspace = closing.enter_context(open_workspace_of(deployment, kind))
-            # Now, so that a database that does not answer is told once.
+            # Now, so that a database that does not answer is reported once.
             workspace.pg()
             chat = chat_of(deployment)
             if chat is not None:
@@ -117,20 +117,20 @@ class Workbench:
 
     @property
     def journal(self) -> Journal:
-        """The journal of edits. Raises StoreError if its database fails, and InputError for its
-        URL; so do the books below."""
+        """The journal of edits. Raises StoreError if its database fails and InputError if its URL
+        is bad, as do the books below."""
         return self._open_book(Journal)
 
     @property
     def answers(self) -> Answers:
-        """What the LLM answered before."""
+        """The LLM's earlier answers."""
         from ragfilter.answer.stream import Answers
 
         return Answers(self.texts, "" if self.chat is None else self.chat.endpoint)
 
     @property
     def prices(self) -> Prices | None:
-        """Token prices, None if none are set."""
+        """The token prices, or None if none are set."""
         from ragfilter.answer.stream import Prices
 
         where = self.deployment
@@ -146,7 +146,7 @@ class Workbench:
 
     @property
     def preferences(self) -> Preferences:
-        """Which answers people prefer."""
+        """The answers that people prefer."""
         from ragfilter.stores.preferences import Preferences
 
         return self._open_book(Preferences)
@@ -160,26 +160,26 @@ class Workbench:
 
     @property
     def drafts(self) -> DraftStore:
-        """The drafts of rules that wait to be looked at."""
+        """The drafts of rules that await review."""
         from ragfilter.rules.draft_store import DraftStore
 
         return self._open_book(DraftStore)
 
     @property
     def template_folder(self) -> Path:
-        """The folder of your own prompt templates: the configured one, else the workspace's."""
+        """The folder of the user's own prompt templates: as configured, else in the workspace."""
         named = self.deployment.rule_templates
         return Path(named) if named else self.workspace.path / "templates"
 
     def templates(self) -> tuple[Template, ...]:
-        """The prompt templates, your own before the packaged ones. Raises InputError."""
+        """The prompt templates, the user's own before the packaged ones. Raises InputError."""
         from ragfilter.rules.templates import packaged, with_folder
 
         own = self.template_folder
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, by name, also those opened in the folders of others. Raises
+        """Every collection, sorted by name, including foreign ones opened in other folders. Raises
         StoreError."""
         return self.stores.infos()
 
@@ -191,15 +191,15 @@ class Workbench:
         return self.once(Stores, partial(Stores, self.workspace), close=True)
 
     def recorded_embedder(self, name: str) -> NamedEmbedder:
-        """The embedding model for a collection: the one it was opened or made with. A model that
-        the environment names belongs to all collections but foreign ones. Raises StoreError."""
+        """The embedding model that a collection was opened or made with. A model named in the
+        environment applies to every collection except foreign ones. Raises StoreError."""
         if self.deployment.embedding_model:
             return self.load_embedder(self.stores.opening(name).embedder)
         return self.load_embedder(self.stores.embedder(name))
 
     def query_embedder(self, collection: StoredCollection) -> NamedEmbedder:
-        """The embedding model with which a collection is queried. Raises StoreError if nothing says
-        that it made the vectors of a foreign one: another returns meaningless results."""
+        """The embedding model for queries to a collection. Raises StoreError for a foreign one
+        if nothing says that this model made its vectors: another model's results mean nothing."""
         name = collection.name
         embedder = self.recorded_embedder(name)
         if collection.ours or self.stores.opening(name).embedder:
@@ -213,7 +213,7 @@ class Workbench:
         return embedder
 
     def load_embedder(self, model: str) -> NamedEmbedder:
-        """An embedding model by name or path, made once; the workspace's where `model` is empty."""
+        """An embedding model by name or path, created once; the workspace's if `model` is empty."""
         if model in ("", self.embedder.name):
             return self.embedder
         make = partial(make_embedder, model, self.deployment, self._closing)
@@ -241,14 +241,14 @@ class Workbench:
             ) from None
 
     def version_seen(self, name: str, user: User) -> str:
-        """The version of a collection as `user` sees it, which no change of a hidden chunk changes.
+        """The version of a collection as `user` sees it: changes to hidden chunks do not affect it.
         Raises StoreError."""
         collection = self.collection(name)
         make = partial(self.workspace.version_seen, collection, user)
         return self.once((Workspace.version_seen, name, collection.version, user), make)
 
     def reranker(self, quality: Quality) -> Reranker:
-        """The reranker that the settings ask for, made once; a cross-encoder is loaded.
+        """The reranker that the settings ask for, created once; a cross-encoder is loaded here.
 
         Raises ModelError.
         """
@@ -257,13 +257,13 @@ class Workbench:
         key = (Reranker, reranker_key(quality), quality.reranker_batch, quality.reranker_timeout_ms)
         model = self.once(key, partial(self._make_reranker, quality))
         if isinstance(model, CrossEncoderReranker):
-            # Now, since loading may take longer than scoring is given.
+            # Now, since loading may take longer than the time limit for scoring.
             model.prepare()
         return model
 
     @property
     def rerank_endpoint(self) -> RerankEndpoint:
-        """Where a reranker is asked over HTTP."""
+        """The HTTP endpoint of a reranker."""
         from ragfilter.models.rerankers import RerankEndpoint
 
         where = self.deployment
@@ -278,17 +278,17 @@ class Workbench:
         return SentencePruner(self.embedder)
 
     def backends(self, name: str) -> Backends:
-        """What `gather` asks for a query of this collection. Raises StoreError."""
+        """The store and models that `gather` needs for this collection. Raises StoreError."""
         collection = self.collection(name)
         models = self.reranker, self.chat, self.judgements, self.pruner
         return Backends(collection, self.query_embedder(collection), *models)
 
     def before_closing(self, call: Callable[[], None]) -> None:
-        """Register `call` to be made before anything is closed."""
+        """Register `call` to run before anything is closed."""
         self._before_closing.append(call)
 
     def close(self) -> None:
-        """Close everything, in reverse order. Repeating it does nothing."""
+        """Close everything, in reverse order. A second call does nothing."""
         while self._before_closing:
             self._before_closing.pop()()
         self._closing.close()
@@ -304,7 +304,7 @@ class Workbench:
         return self.once(book, partial(book, self.workspace.database_url), close=True)
 
     def once(self, key: object, make: Callable[[], Part], *, close: bool = False) -> Part:
-        """The part with this key, made when it is first needed; with `close`, closed at last."""
+        """The part with this key, created on first use; with `close`, it is closed at the end."""
         with self._making:
             if key not in self._made:
                 self._made[key] = make()
@@ -326,14 +326,14 @@ class Workbench:
             reranker = HttpReranker(model, endpoint, timeout_s=timeout_s, batch=batch)
             self._closing.callback(reranker.close)
             return reranker
-        # Its scores are fitted for the bundled model, whichever model the collection is made with.
+        # Its scores are fitted to the bundled model, whichever model made the collection.
         own = self.embedder
         return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
 
 
 def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
-    """Open the workspace of a deployment; `kind` tells others what has it open. Raises as
-    `Workbench.open` does."""
+    """Open the workspace of a deployment. Takes `kind` and raises errors as `Workbench.open`
+    does."""
     server: Server | QdrantPlace | None = None
     if deployment.qdrant_url and not deployment.address:
         from ragfilter.stores.qdrant import QdrantPlace
@@ -351,7 +351,7 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
 
 def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
     """The deployment that the environment describes; `data_dir` is a folder or an address. Raises
-    SettingsError naming the variable."""
+    SettingsError with the name of the variable."""
     given: dict[str, Any] = {} if data_dir is None else {"workspace": str(data_dir)}
     try:
         return Deployment(**given)
@@ -367,8 +367,8 @@ def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
 
 
 def prompt_folder(deployment: Deployment) -> Path | None:
-    """The folder of your own judge prompts: the configured one, else the workspace's; None if there
-    is none.
+    """The folder of the user's own judge prompts: as configured, else in the workspace; None if
+    there is none.
     """
     if deployment.judge_prompts:
         return Path(deployment.judge_prompts)
@@ -392,7 +392,7 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
 
 def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
     """The embedding model of this name: ``openai:NAME``, a sentence-transformers name or path, or
-    the bundled one where `model` is empty. Nothing is loaded yet. Raises SettingsError."""
+    the bundled model if `model` is empty. Nothing is loaded yet. Raises SettingsError."""
     from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
 
     if model in ("", BUNDLED, f"sentence-transformers/{BUNDLED}"):
@@ -411,8 +411,8 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
 
 
 def _settle_edits(bench: Workbench) -> None:
-    """Finish or roll back the rule edits that were under way when a process was stopped. If the
-    journal fails, this is only logged, since searching does not need it.
+    """Finish or roll back rule edits that a stopped process left unfinished. A failure of the
+    journal is only logged, since searching does not need it.
     """
     try:
         unfinished = bench.journal.unfinished()

@@ -10,7 +10,7 @@ from ragfilter.answer.stream import Answer
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Usage
-from ragfilter.ui.kit.answers import Piece, pieces, quotes_beyond, saved
+from ragfilter.ui.kit.answers import Piece, pieces, quotes_beyond, savings_of
 
 TEXTS = {
     "cleric": "A cleric of 7th level needs a 10 to hit armor class 6.",
@@ -88,4 +88,4 @@ def llm(tokens: int, ms: float, cost: float | None = None, **fields: object) -> 
 def test_the_sum_is_said_of_two_whole_answers(
     filtered: Answer, unfiltered: Answer, said: str
 ) -> None:
-    assert saved(filtered, unfiltered) == said
+    assert savings_of(filtered, unfiltered) == said

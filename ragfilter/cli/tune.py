@@ -20,9 +20,16 @@ from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.crossval import Target, read_target
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import carried, start
-from ragfilter.evaluate.tune import MARGIN, Gain, TunedMeans, Tuning, gathering, tune_questions
+from ragfilter.evaluate.tune import (
+    MARGIN,
+    Gain,
+    TunedMeans,
+    Tuning,
+    gather_settings,
+    tune_questions,
+)
 from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings, field
@@ -200,7 +207,7 @@ def fit_reranker(
         raise InputError("No reranker is chosen.", remedy="Set quality.reranker.")
     plain = settings.with_values({"quality.enabled": False})
     with labelled.open("fit-reranker", place, user) as (bench, backends, labels, _unknown):
-        pools = gather_all(
+        pools = completed_pools(
             labels.labelled, plain, backends, user, progress=output.progress("gathered")
         )
         reranker = bench.reranker(settings.quality)
@@ -262,8 +269,8 @@ def recalibrate(
             )  # fmt: skip
             settings = tuning.tuned.settings
         elif labels.queries:
-            wide = gathering(before, rerank=False)
-            pools = gather_all(labels.queries, wide, backends, user, progress=gathered)
+            wide = gather_settings(before, rerank=False)
+            pools = completed_pools(labels.queries, wide, backends, user, progress=gathered)
             settings = carried(before, pools.values())
         else:
             raise InputError(

@@ -1,8 +1,8 @@
 """Complete a pool: get what a layer needs, and add it.
 
-What a layer needs is rerank scores, an LLM's verdicts and the chunks that its expansions reach, or
-what sentences contribute to the answer. The pool also holds failures, and `replay` turns them into
-visible fallbacks. Source: docs/design.md#replay.
+A layer can need rerank scores, an LLM's verdicts with the chunks that its expansions reach, or the
+contributions of sentences to the answer. Failures are also added to the pool, and `replay` turns
+them into visible fallbacks. Source: docs/design.md#replay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ragfilter.model import (
     Hit,
     Judgement,
     Need,
-    PendingKind,
+    NeedKind,
     Pool,
     PoolResult,
     User,
@@ -44,12 +44,12 @@ log = logging.getLogger(__name__)
 Replay = Callable[[Pool, Settings, User | None], PoolResult]
 
 ROUNDS = 3
-"""How often layers may ask for more: a reranker's scores can change what the judge is asked."""
+"""Maximum number of rounds: a reranker's scores can change what the judge is asked."""
 PRUNING_S = 30.0
-"""How long a pruner may take."""
+"""Time limit for a pruner."""
 MAX_ODDS = 700.0
 EDGE = 1e-6
-"""How far beyond 0 and 1 a score may lie, since models compute in single precision."""
+"""Tolerance for scores outside 0 to 1, since models compute in single precision."""
 
 
 def complete_all(
@@ -58,12 +58,12 @@ def complete_all(
     backends: Backends,
     user: User | None = None,
     *,
-    kinds: Container[PendingKind] = ("rerank", "judge", "prune"),
+    kinds: Container[NeedKind] = ("rerank", "judge", "prune"),
     replay: Replay = replay,
     push_down: bool = False,
 ) -> PoolResult:
-    """Replay the pool and complete it, until nothing of these `kinds` is needed. `push_down` is as
-    in `Completion`."""
+    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in
+    `Completion`."""
     completion = Completion(settings, backends, user, push_down)
     result = replay(pool, settings, user)
     for _ in range(ROUNDS):
@@ -80,7 +80,7 @@ def complete_all(
 class Completion:
     """Completes pools for replays with these settings, as `user`.
 
-    With `push_down`, an expansion fetches nothing that the user may not see.
+    With `push_down`, an expansion fetches only chunks that the user can see.
     """
 
     settings: Settings
@@ -89,9 +89,8 @@ class Completion:
     push_down: bool = False
 
     def complete(self, pool: Pool, needs: Sequence[Need]) -> Pool:
-        """The pool with what was needed: rerank scores, verdicts, what sentences contribute. A
-        failure becomes part of the pool. A missing LLM or pruner is not a failure: the need
-        remains."""
+        """Add what is needed to the pool: rerank scores, verdicts, sentence contributions. A failed
+        model adds its failure. A missing LLM or pruner is not a failure: the need remains."""
         backends = self.backends
         for need in needs:
             if need.kind == "rerank":
@@ -105,7 +104,7 @@ class Completion:
         return pool
 
     def look_up(self, pool: Pool, needs: Sequence[Need]) -> Pool:
-        """The pool with the judge's earlier answers to exactly what is needed. Asks no model."""
+        """Add the judge's cached answers to exactly these needs. Calls no model."""
         chat, cache = self.backends.chat, self.backends.judgements
         for need in needs:
             if need.kind == "judge" and chat is not None and cache is not None:
@@ -119,7 +118,7 @@ class Completion:
         return prompt_for_user(hits, pool, self.settings, self.user)
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
-        """The pool with one more judgement, and what that can reach."""
+        """Add a judgement to the pool, and the chunks that its expansions can reach."""
         reachable = (*pool.reachable, *self._reachable(pool, judgement))
         chunks = (hit.chunk for hit in (*pool.hits, *reachable))
         return replace(
@@ -130,9 +129,9 @@ class Completion:
         )
 
     def _reachable(self, pool: Pool, judgement: Judgement) -> tuple[Hit, ...]:
-        """The chunks that the verdicts' expansions can reach and the pool does not hold whole:
-        under the settings, and (but for `push_down`) under any other clearance and with rules off
-        or on."""
+        """The chunks that the verdicts' expansions can reach and whose text the pool lacks: under
+        the settings and, unless `push_down` is set, under any other clearance and with rules on or
+        off."""
         expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
         if not expanding:
             return ()
@@ -166,18 +165,18 @@ class Completion:
         return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)
 
 
-def without_failures(pool: Pool, *kinds: PendingKind) -> Pool:
-    """The pool without failures of these kinds, so that what failed is needed again."""
+def without_failures(pool: Pool, *kinds: NeedKind) -> Pool:
+    """Remove failures of these kinds from the pool, so that the failed calls are needed again."""
     if "judge" in kinds:
         pool = replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
     return replace(pool, failures=tuple(f for f in pool.failures if f.kind not in kinds))
 
 
 def join_pools(mine: Pool, theirs: Pool) -> Pool:
-    """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
+    """Add to `mine` the model outputs that another session has since got for its copy, `theirs`."""
     scores = _only_in(theirs, mine, "rerank_score")
     if scores and mine.reranker in ("", theirs.reranker):
-        # They end its failure.
+        # New scores clear the reranker's failure.
         mine = _without_failure(_with(mine, "rerank_score", scores), theirs.reranker)
         mine = replace(mine, reranker=theirs.reranker, scores_are_ranks=theirs.scores_are_ranks)
     return replace(
@@ -189,14 +188,14 @@ def join_pools(mine: Pool, theirs: Pool) -> Pool:
 
 
 def _only_in(theirs: Pool, mine: Pool, field: str) -> dict[str, Any]:
-    """What hits of `theirs` have in this field that those of `mine` lack, by id."""
+    """The values of this field that hits of `theirs` have and those of `mine` lack, by id."""
     lacking = {hit.id for hit in mine.hits if getattr(hit, field) is None}
     values = ((hit.id, getattr(hit, field)) for hit in theirs.hits if hit.id in lacking)
     return {i: value for i, value in values if value is not None}
 
 
 def _with(pool: Pool, field: str, values: Mapping[str, Any]) -> Pool:
-    """The pool whose hits have these values in a field, by id."""
+    """Set a field of the pool's hits to these values, given by id."""
 
     def changed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         return tuple(replace(h, **{field: values[h.id]}) if h.id in values else h for h in hits)
@@ -205,12 +204,12 @@ def _with(pool: Pool, field: str, values: Mapping[str, Any]) -> Pool:
 
 
 def _without_failure(pool: Pool, reranker: str) -> Pool:
-    """The pool without the failure of this reranker; another one fails as before."""
+    """Remove the failure of this reranker from the pool, but not those of others."""
     return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
-    """What `chunks` refer to, without texts, each once."""
+    """The distinct chunks that `chunks` refer to, without texts."""
     ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
     there = find_chunks(collection, ids)
     known = (there[i] for i in ids if i in there)
@@ -219,7 +218,7 @@ def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chun
 
 
 def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """The chunks that exist, by id: from the catalogue, or read now if there is none."""
+    """The existing chunks by id, from the catalogue or, if there is none, from the store."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue
 
@@ -227,7 +226,7 @@ def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chun
 def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> Pool:
     key = reranker_key(settings.quality)
     if pool.reranker != key:
-        # Scores of another reranker mean something else.
+        # Another reranker's scores are not comparable.
         pool = _with(pool, "rerank_score", {hit.id: None for hit in pool.hits})
     pool = _without_failure(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
@@ -242,7 +241,7 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
 
 
 def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
-    """The pool with what the pieces of the needed chunks contribute."""
+    """Add the contributions of each piece of the needed chunks to the pool."""
     hits = {hit.id: hit for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
     texts = {i: hit.chunk.text for i, hit in hits.items()}
     passages = [
@@ -263,9 +262,9 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
     return _with(pool, "contributions", dict(zip(hits, values, strict=True)))
 
 
-def _with_failure(pool: Pool, kind: PendingKind, model: str, error: Exception) -> Pool:
-    """The pool with the failure of a model. One outside ragfilter may fail with anything, and its
-    words may hold secrets."""
+def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> Pool:
+    """Add a model's failure to the pool. A third-party model may raise anything, and its message
+    may contain secrets."""
     what, ours = MODEL_OF[kind], isinstance(error, (RagfilterError, TimeoutError))
     why = str(error) if ours else f"the {what} failed ({type(error).__name__})"
     log.warning("the %s failed: %s", what, why)
@@ -276,13 +275,13 @@ def _with_failure(pool: Pool, kind: PendingKind, model: str, error: Exception) -
 def _scores(
     query: str, texts: list[str], settings: Settings, backends: Backends
 ) -> Sequence[float]:
-    """One score per text, of any range. Raises ModelError, TimeoutError, and what a reranker
+    """One score per text, in any range. Raises ModelError, TimeoutError and whatever the reranker
     raises."""
     if backends.reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
     reranker = backends.reranker(settings.quality)
     seconds = settings.quality.reranker_timeout_ms / 1000
-    # A reranker may return numbers of numpy, which JSON does not know.
+    # A reranker may return NumPy numbers, which JSON cannot encode.
     scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]
     if len(scores) != len(texts) or not all(map(isfinite, scores)):
         raise ModelError(
@@ -293,8 +292,8 @@ def _scores(
 
 
 def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
-    """Scores from 0 to 1, and whether they only give an order: without a fit, an endpoint's scores
-    do, and so do scores outside 0 to 1."""
+    """Scores from 0 to 1, and whether only their order counts. It does for an endpoint's scores
+    without a fit, and for scores outside 0 to 1."""
     if quality.reranker_slope and quality.reranker != "late_interaction":
         slope, offset = quality.reranker_slope, quality.reranker_offset
         odds = (slope * score + offset for score in raw)

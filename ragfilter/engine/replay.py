@@ -20,8 +20,8 @@ from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
 ReplayMemo = dict[object, Any]
-"""What layers made of one pool for one user, for replays under many settings. A step is reused
-where all before it, the layer's own section, those in its `reads`, and `retrieval` are the same."""
+"""The steps of replaying one pool for one user, cached for replays with other settings. A step is
+reused if all earlier steps, the layer's section, those in its `reads` and `retrieval` are equal."""
 
 
 def replay(
@@ -33,21 +33,20 @@ def replay(
     memo: ReplayMemo | None = None,
     explain: bool = True,
 ) -> PoolResult:
-    """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
+    """Run the layers over a gathered pool. Pure and deterministic; calls no store and no model.
 
-    `user` is who asks; without one, the settings decide (`clearance.viewer`). `scan` is the pool's
-    query matched with its rules, for a caller who replays it under many. Without `explain`, layers
-    may leave their decisions out; what is kept is the same. Replays that share `memo` must have the
+    Without a `user`, the settings decide who asks (`clearance.viewer`). `scan` is the query matched
+    against the pool's rules, for a caller who replays with many rules. Without `explain`, layers
+    can omit their decisions; the kept chunks are the same. Replays that share `memo` must have the
     same `explain`.
 
-    What a layer lacks (rerank scores, verdicts, what sentences contribute) is listed in
-    `PoolResult.needs`. Until it is there, the layer falls back, and the note of
-    its trace says so.
+    `PoolResult.needs` lists what layers lack (rerank scores, verdicts, sentence contributions).
+    Until the pool has it, such a layer falls back, and the note in its trace says so.
     """
     memo = {} if memo is None else memo
-    user = clearance.viewer(user, settings)
+    user = clearance.effective_user(user, settings)
     settings = clearance.with_clearance(settings, user)
-    # Without sides of a comparison, what the entities' settings say makes no difference here.
+    # If the query compares nothing, the settings of the entities layer make no difference here.
     sides_key = pool.entities and settings.entities
     start = (settings.retrieval.source_pattern, settings.retrieval.lexical, sides_key, user)
     if start not in memo:
@@ -70,7 +69,7 @@ def replay(
         if not layer.enabled(settings):
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
-        # By identity: `memo` holds what came before, and hashing it would take long.
+        # By identity: `memo` keeps the earlier steps alive, and hashing them would take long.
         own = tuple(getattr(settings, name, None) for name in (layer.name, *layer.reads))
         key = (layer.name, own, settings.retrieval, id(before))
         if key not in memo:
@@ -93,7 +92,7 @@ def replay(
     if not hits and seen and not message:
         message = _nothing_left(traces)
     if pool.incomplete:
-        # What would have matched may be among the chunks that cannot be found.
+        # A better match may be among the chunks that cannot be found.
         found_nothing = status in ("ok", "low_quality_results")
         status = "incomplete_collection" if found_nothing else status
         message = f"{message} {pool.incomplete}".strip()
@@ -106,7 +105,7 @@ def replay(
 def keep(
     layers: Iterable[LayerSpec], hits: tuple[Hit, ...], inputs: LayerInput
 ) -> tuple[tuple[Hit, ...], tuple[Need, ...]]:
-    """What `layers` keep of `hits`, one after the other, and what they lacked."""
+    """Apply `layers` to `hits` in turn. Returns the kept hits and the layers' needs."""
     needs: list[Need] = []
     for layer in layers:
         step = layer.apply(hits, inputs)
@@ -115,10 +114,10 @@ def keep(
     return hits, tuple(needs)
 
 
-def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
-    """The result as its user sees it: over the same pool, without what clearance hides.
+def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
+    """The result as its user sees it: for the same pool without the chunks that clearance hides.
 
-    Ranks, gaps, counts and reasons then count visible chunks only, so that nothing reveals a hidden
+    Ranks, gaps, counts and reasons refer only to visible chunks, so that nothing reveals a hidden
     one. Only the message that the clearance is insufficient stays. `memo` belongs to the
     result's own replay.
     """
@@ -126,7 +125,7 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     if all(user.sees(hit.chunk) for hit in pool.hits):
         return result
     memo = {} if memo is None else memo
-    key = (as_user, user)
+    key = (replay_as_user, user)
     if key not in memo:
         memo[key] = clearance.visible_pool(pool, user), {}
     visible, own = memo[key]
@@ -137,14 +136,14 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
 
 
 def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
-    """The hits that enter the first layer: the query's own, and the entities' where switched on.
+    """The hits that enter the first layer: the query's own and, if entities are on, each side's.
 
-    All are of the files that `source_pattern` admits, even if the pool was gathered without it;
-    none where it admits only what the user may not see, as in `gather`.
+    All are from files that match `source_pattern`, even if the pool was gathered without it. If the
+    pattern matches only files that are hidden from the user, there are none, as in `gather`.
     """
     own: tuple[str, ...] = ("query", "rules")
     hits = _of_files(pool.hits, settings)
-    user = clearance.viewer(user, settings)
+    user = clearance.effective_user(user, settings)
     if settings.retrieval.lexical and pool.lexical_user == user:
         own = (*own, "lexical")
     elif pool.lexical_user is not None:
@@ -159,8 +158,8 @@ def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> t
 
 
 def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
-    """The pool as it would be with these rules on its chunks (by id, None for no rule), without a
-    new query: chunks that only another gathering would find stay out."""
+    """Replace the rules of the pool's chunks (by id, None for no rule), without a new search: it
+    misses chunks that only gathering again would find."""
 
     def changed(chunk: Chunk) -> Chunk:
         return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
@@ -179,16 +178,16 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
 def renew_rules(
     pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int
 ) -> Pool | None:
-    """The pool with the rules that `chunks` (by id) have now, itself if they are the same; None if
-    only a search could tell what comes in: fewer than `wanted` hits stay clean, or a text was never
-    fetched that may be needed now. Rules count also while `settings` leave them off."""
+    """Give the pool the current rules of `chunks` (by id); the same pool if no rule has changed.
+    None if only a new search can answer: fewer than `wanted` hits stay clean, or a text that may be
+    needed now was never fetched. Rules count even if `settings` turn them off."""
     known = (chunk for chunk in pool.chunks if chunk.id in chunks)
     rules = {c.id: chunks[c.id].rule for c in known if c.rule != chunks[c.id].rule}
     renewed = with_rules(pool, rules) if rules else pool
-    # Chunks that only a side of a comparison brought in take no part in how far a search goes.
+    # Chunks found only for a side of a comparison do not count towards how far a search goes.
     on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
     scan = scan_rules(renewed)
-    # What only the rules brought in does not show that the search itself goes far enough.
+    # Chunks found only through rules do not show that the search itself went far enough.
     clean = [
         hit
         for hit in entering_hits(renewed, on, user)
@@ -206,11 +205,11 @@ def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int
 
 
 def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
-    """What a plain search would have put into the prompt: the first k of the query's own hits.
+    """The hits that a plain search would put into the prompt: the first k of the query's own.
 
-    Clearance, where it is on, holds here too: the comparison must not show what is hidden.
+    Clearance applies here too, if it is on: the comparison must not show hidden chunks.
     """
-    user = clearance.viewer(user, settings)
+    user = clearance.effective_user(user, settings)
     hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
     return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]
 
@@ -236,14 +235,14 @@ def _nothing_left(traces: Iterable[LayerTrace]) -> str:
 
 
 MAX_STEPS = 300
-"""Maximum number of cached steps. A step is the decisions of one layer on a pool."""
+"""Maximum number of cached steps. A step holds one layer's decisions about a pool."""
 
 
 @dataclass(slots=True)
 class Replays:
     """Replays pools and reuses the steps of the last one."""
 
-    # One value, so that a run which is being stopped cannot mix its steps with the next run's.
+    # A single value, so that a run that is being stopped cannot mix its steps with the next run's.
     _last: tuple[Pool, ReplayMemo] | None = None
 
     def of(self, pool: Pool, settings: Settings, user: User | None = None) -> PoolResult:
@@ -252,10 +251,10 @@ class Replays:
 
     def as_user(self, result: PoolResult) -> PoolResult:
         """Call `as_user` with a result."""
-        return as_user(result, memo=self._memo(result.pool))
+        return replay_as_user(result, memo=self._memo(result.pool))
 
     def _memo(self, pool: Pool) -> ReplayMemo:
-        """The memo of this pool; empty for another pool, or if it holds too much."""
+        """The memo for this pool; a new one if the pool is another or the memo is full."""
         last = self._last
         if last is None or last[0] is not pool or len(last[1]) > MAX_STEPS:
             self._last = last = pool, {}

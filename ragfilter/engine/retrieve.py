@@ -1,4 +1,4 @@
-"""Gather: one wide query to the store. Only this module and `engine.complete` have effects.
+"""Gather a pool from the store, and with `run` decide over it, too.
 
 Source: docs/design.md#pool, with the measurements behind "wide pool, doubled, then `ids=`".
 """
@@ -14,7 +14,7 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
 from ragfilter.engine.complete import complete_all, references_of
-from ragfilter.engine.replay import as_user, entering_hits, replay, scan_rules
+from ragfilter.engine.replay import entering_hits, replay, replay_as_user, scan_rules
 from ragfilter.engine.search import (
     LEXICAL_DEPTH,
     Backends,
@@ -28,7 +28,7 @@ from ragfilter.engine.search import (
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec, nearness
-from ragfilter.layers.clearance import is_clean, viewer, visible_pool, with_clearance
+from ragfilter.layers.clearance import effective_user, is_clean, visible_pool, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score, User
 from ragfilter.protocols import Catalogue, Collection, DistinctRules, Vectors
@@ -40,14 +40,14 @@ from ragfilter.text.normalise import whole
 log = logging.getLogger(__name__)
 
 CLEAN_TARGET = 50
-"""Clean chunks gathered at least, so that no slider within its range runs out of the pool."""
+"""Minimum number of clean chunks to gather, so that no slider asks for more than the pool has."""
 PER_ENTITY = 50
 PINNED_REFERENCES = int(field("query_must.references").ceiling or 0)
 SHOWN_FILES = 10
 SPARE = 3
-"""Over-fetch factor when rules or clearance may drop hits."""
+"""Over-fetch factor if rules or clearance may drop hits."""
 WIDEST = 16
-"""A pool that still runs dry at this many times its first size goes to `ids=`."""
+"""If the pool still lacks clean hits at this many times its first size, search with `ids=`."""
 
 
 def run(
@@ -58,14 +58,14 @@ def run(
     *,
     wide: bool = False,
 ) -> PoolResult:
-    """Gather and replay until nothing is needed, for the command line, `OpenCollection.search` and
+    """Gather and replay until no needs are left, for the command line, `OpenCollection.search` and
     measurements.
 
-    `user` is who asks; without one, the settings decide (`clearance.viewer`). Only what the enabled
-    layers can use is gathered; with `wide`, everything that any settings could use and show. Raises
-    InputError for an empty query and for a file pattern that matches nothing, StoreError, and
-    ModelError (from the embedder). If the collection is incomplete or damaged, message and status
-    say so, unless the status is `insufficient_clearance`.
+    Without a `user`, the settings decide who asks (`clearance.viewer`). Gathers only what the
+    enabled layers can use or, with `wide`, everything that any settings could use and show. Raises
+    InputError for an empty query or a file pattern without a match, StoreError, and ModelError
+    (from the embedder). If the collection is incomplete or damaged, message and status say so,
+    unless the status is `insufficient_clearance`.
     """
     started = perf_counter()
     pool, scan = _gather(query, settings, backends, user, wide=wide)
@@ -77,10 +77,10 @@ def run(
 
 
 def _log(result: PoolResult, ms: float) -> None:
-    """One line a query, and its figures as `fields` of the record; of what the user sees."""
+    """Log one line per query, with figures in the record's `fields`, from what the user sees."""
     if not log.isEnabledFor(logging.INFO):
         return
-    n_retrieved, n_kept = as_user(result).retrieved, len(result.kept)
+    n_retrieved, n_kept = replay_as_user(result).retrieved, len(result.kept)
     reduction = 1 - n_kept / n_retrieved if n_retrieved else 0.0
     near = nearness(visible_pool(result.pool, result.user))
     fields = {
@@ -109,10 +109,10 @@ def gather(
     *,
     wide: bool = True,
 ) -> Pool:
-    """A pool of hits, and of what each side of a comparison found: wide enough for any settings, or
-    only for these.
+    """Gather a pool of hits, including those for each side of a comparison: wide enough for any
+    settings, or only for these.
 
-    Raises like `run`.
+    Raises the same errors as `run`.
     """
     return _gather(query, settings, backends, user, wide=wide)[0]
 
@@ -120,23 +120,23 @@ def gather(
 def _gather(
     query: str, settings: Settings, backends: Backends, user: User | None, *, wide: bool
 ) -> tuple[Pool, Scan | None]:
-    """The pool, and the query matched with every rule of the collection; None if that was not
-    needed."""
+    """The pool, and the query matched with every rule of the collection (None if that was not
+    needed)."""
     query = whole(query)
     if not query.strip():
         raise InputError("The query is empty.", remedy="Pass a question.")
     started = perf_counter()
     backends = backends.snapshot()
     collection, incomplete = backends.collection, backends.incomplete
-    user = viewer(user, settings)
+    user = effective_user(user, settings)
     settings = with_clearance(settings, user)
-    # A layer that reads the whole pool must get the page's pool, or it would decide otherwise.
+    # A layer that reads the whole pool needs the same pool as on the page to decide the same.
     far = wide or _any_reads_all(_on(settings))
 
-    # 1. Open the collection as this user, so that what is hidden changes nothing that follows.
+    # 1. Open the collection as this user, so that hidden chunks affect nothing below.
     catalogue = _catalogue(collection)
     if incomplete:
-        # Not before the catalogue, which refuses a collection that is closed.
+        # After the catalogue, which raises an error if the collection is closed.
         log.warning(incomplete)
     search = _open(collection, catalogue, settings, user)
 
@@ -154,7 +154,7 @@ def _gather(
     reach = _reach_of(settings, user, distinct, wide=far)
 
     def passing(clean: int) -> Pairs:
-        """The nearest clean chunks, by a search for them alone; none if only `clean` exist."""
+        """The nearest clean chunks, found by searching only those; none if only `clean` exist."""
         if catalogue is not None:
             ids = [i for i in catalogue if passes(i)]
             most = min(reach.wanted, len(ids))
@@ -166,7 +166,7 @@ def _gather(
     findings = _search(vectors[0], reach, search, passes, passing)
     all_hidden = search.push_down and not findings.pairs
     if all_hidden:
-        # Search again without clearance, and without texts, to say which level it takes.
+        # Search again without clearance and without texts, to name the level that is needed.
         search = replace(search, push_down=False)
         findings = _search(vectors[0], reach, search, passes, passing)
     exhaustive = _is_whole([i for i, _ in findings.pairs], catalogue, search)
@@ -177,7 +177,7 @@ def _gather(
 
     check_stopped()
 
-    # 4. Search for each side alone: the query's nearest chunks may all be of one side.
+    # 4. Search for each side alone, since the query's nearest chunks may all be about one side.
     width = PER_ENTITY if wide else settings.entities.per_entity
     entities = [
         Entity(name, tuple(i for i, _ in search.nearest(vector, width)))
@@ -186,12 +186,12 @@ def _gather(
     findings.searches += len(entities)
     if not is_certain:
         entities = _titled(entities, collection, user)
-    # The first side that found a chunk is the one that is named.
+    # If several sides found a chunk, name the first.
     by_side = {i: f"entity:{each.name}" for each in reversed(entities) for i in each.ids}
     findings.add(by_side, vectors[0], search)
 
-    # 5. Fetch the texts of what can be shown or kept: the texts of a whole pool take too long.
-    # Only an operator, who sees the wide pool, sees what is hidden, or that all of it is.
+    # 5. Fetch the texts of chunks that can be shown or kept; those of a whole pool take too long.
+    # Only an operator, who sees the wide pool, sees hidden chunks, or that all are hidden.
     visible_pairs = [pair for pair in findings.pairs if wide or search.seen(pair[0])]
     pairs = _in_order(visible_pairs or findings.pairs, collection)
     if all_hidden:
@@ -226,8 +226,8 @@ def _gather(
 def _open(
     collection: Collection, catalogue: Catalogue | None, settings: Settings, user: User
 ) -> Search:
-    """The collection as `user` sees it. Without a catalogue, clearance is pushed into the store,
-    and chunks become known as they are found."""
+    """Open the collection as `user` sees it. Without a catalogue, clearance is pushed down to the
+    store, and chunks become known as they are found."""
     if catalogue is None:
         learned: dict[str, Chunk] = {}
         push_down = not user.unrestricted
@@ -237,7 +237,7 @@ def _open(
 
 
 def _sides(query: str, settings: Settings, *, wide: bool) -> tuple[tuple[str, ...], bool]:
-    """The sides of a comparison, and whether it surely is one. "X or Y" may also be one thing."""
+    """The sides of a comparison, and whether it certainly is one: "X or Y" may be one thing."""
     if not (wide or settings.entities.enabled):
         return (), True
     compared = detect(query)
@@ -247,7 +247,7 @@ def _sides(query: str, settings: Settings, *, wide: bool) -> tuple[tuple[str, ..
 def _add_words(
     findings: SearchFindings, query: str, vector: Vectors, search: Search
 ) -> Mapping[str, Mapping[str, Score]]:
-    """Add what only the search by words found. The lexical and fused scores, by id."""
+    """Add the chunks that only words found. Returns the lexical and fused scores by id."""
     by_words = find_words(query, search)
     own = [i for i, _ in findings.pairs if search.seen(i) and i not in findings.found_by]
     findings.add({i: "lexical" for i, _ in by_words}, vector, search)
@@ -255,7 +255,7 @@ def _add_words(
 
 
 def _in_order(pairs: Pairs, collection: Collection) -> Pairs:
-    """The pairs by distance; in a store that gives only an order, each with its place in it."""
+    """The pairs sorted by distance; if the store gives only an order, each with its place in it."""
     if collection.space == "rank":
         log.warning("%s gives no distances, so only its order counts", collection.name)
         return [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
@@ -263,7 +263,7 @@ def _in_order(pairs: Pairs, collection: Collection) -> Pairs:
 
 
 def _is_whole(ids: Sequence[str], catalogue: Catalogue | None, search: Search) -> bool:
-    """Whether these are all chunks that the user may see."""
+    """Whether these are all the chunks that the user can see."""
     if catalogue is None:
         return search.user.unrestricted and len(ids) >= search.collection.count()
     return sum(map(search.seen, ids)) >= catalogue.visible(search.user)
@@ -278,7 +278,7 @@ def _with_pinned_texts(
     *,
     wide: bool,
 ) -> Pool:
-    """The pool with the texts of what rules pin, however far down it is."""
+    """Add the texts of the chunks that rules pin, however far down they are."""
     if wide:
         most = {"enabled": True, "pin": True, "references": PINNED_REFERENCES}
         settings = settings.with_values({f"query_must.{key}": value for key, value in most.items()})
@@ -297,7 +297,7 @@ def _with_pinned_texts(
 
 
 def _distinct_rules(collection: Collection, catalogue: Catalogue | None) -> tuple[str, ...] | None:
-    """The distinct rules of the collection; None if a rule becomes known only with its chunk."""
+    """The collection's distinct rules; None if a rule is known only once its chunk is found."""
     if catalogue is not None:
         return catalogue.distinct_rules
     return collection.distinct_rules() if isinstance(collection, DistinctRules) else None
@@ -309,8 +309,8 @@ def _catalogue(collection: Collection) -> Catalogue | None:
 
 
 def _titled(entities: list[Entity], collection: Collection, user: User) -> list[Entity]:
-    """The sides of a bare "X or Y", if the collection holds a chunk titled like each that the user
-    may see; none otherwise."""
+    """The sides of a bare "X or Y", if the user can see a chunk titled like each of them; otherwise
+    none."""
     chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
     for entity in entities:
         own = (chunks[i] for i in entity.ids if i in chunks)
@@ -321,8 +321,8 @@ def _titled(entities: list[Entity], collection: Collection, user: User) -> list[
 
 @dataclass(frozen=True, slots=True)
 class SearchReach:
-    """How far a search goes: until `wanted` clean chunks are found, `first` hits at first and
-    `most` at last; `shown` of what is found are fetched whole, clean or not."""
+    """How far a search goes: it starts with `first` hits and stops at `wanted` clean chunks or
+    `most` hits. `shown` of the hits are fetched with their texts, clean or not."""
 
     wanted: int
     first: int
@@ -362,8 +362,8 @@ def _most_of(layers: Iterable[LayerSpec], settings: Settings) -> int:
 
 
 def usable_hits(settings: Settings) -> int:
-    """The number of clean chunks that the enabled layers can use; the whole pool if one of them
-    may.
+    """The number of clean chunks that the enabled layers can use; the whole pool if one of them can
+    use that.
     """
     if _any_reads_all(_on(settings)):
         return settings.retrieval.pool_size * WIDEST
@@ -371,21 +371,21 @@ def usable_hits(settings: Settings) -> int:
 
 
 def wanted_hits(settings: Settings) -> int:
-    """The number of clean chunks that the settings could need from one pool."""
+    """The most clean chunks that the settings could need from one pool."""
     return _compared(settings) + max(CLEAN_TARGET, settings.retrieval.k, _most_of(LAYERS, settings))
 
 
 def _compared(settings: Settings) -> int:
-    """How many near-duplicates may be dropped and need replacing."""
+    """How many dropped near-duplicates may need replacing."""
     return sum(layer.compares for layer in _on(settings))
 
 
 def _only_sources(
     settings: Settings, user: User, name: str, catalogue: Catalogue
 ) -> tuple[str, ...] | None:
-    """The sources that the file pattern admits; None if it admits all. Raises InputError.
+    """The sources that match the file pattern; None if all do. Raises InputError.
 
-    If a pattern admits only hidden files, the error is the same as if it admits nothing. Otherwise
+    If a pattern matches only hidden files, the error is the same as if it matches none. Otherwise
     patterns would reveal hidden names, letter by letter.
     """
     pattern = settings.retrieval.source_pattern
@@ -416,7 +416,7 @@ def _clean_test(
 ) -> Callable[[str], bool]:
     fits = matcher(settings.retrieval.source_pattern)
     if wide:
-        # Rules count also while they are off, so that switching them on asks the store for nothing.
+        # Rules count even while they are off, so that switching them on needs no further search.
         on = settings.query_must.model_copy(update={"enabled": True})
         settings = settings.model_copy(update={"query_must": on})
 
@@ -429,15 +429,15 @@ def _clean_test(
 
 @dataclass(slots=True)
 class SearchFindings:
-    """What searches found: pairs of id and distance, which search found an id (unless the query's
-    own did), and the number of searches."""
+    """The findings of several searches: pairs (id, distance), which search found an id (unless the
+    query's own did), and the number of searches."""
 
     pairs: Pairs
     found_by: dict[str, str]
     searches: int
 
     def add(self, found_by: Mapping[str, str], vector: Vectors, search: Search) -> None:
-        """Add those of these chunks that are new, with their distances to the query."""
+        """Add the chunks that are new, with their distances to the query."""
         own = {i for i, _ in self.pairs}
         new = {i: finder for i, finder in found_by.items() if i not in own}
         if new:
@@ -453,8 +453,8 @@ def _search(
     passes: Callable[[str], bool],
     passing: Callable[[int], Pairs],
 ) -> SearchFindings:
-    """The query's own hits, doubled while clean ones run short; then what `passing` adds to
-    them."""
+    """The query's own hits, doubled while there are too few clean ones; then those that `passing`
+    adds."""
     wanted, n = reach.wanted, reach.first
     searches = 0
     while True:
@@ -484,7 +484,7 @@ def _payload(
     *,
     wide: bool,
 ) -> dict[str, Chunk]:
-    """Whole chunks for what can be shown or kept; the catalogue's bare ones for the rest."""
+    """Complete chunks for hits that can be shown or kept; the catalogue's entries for the rest."""
     seen = [i for i, _ in pairs if search.seen(i)]
     hidden = [i for i, _ in pairs if wide and not search.seen(i)]
     named = named if wide else named.intersection(seen)

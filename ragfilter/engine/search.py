@@ -1,13 +1,13 @@
 """Search a collection: with which store and models (`Backends`), as which user (`Search`), and in
 which files (`matcher`).
 
-A search finds what it would if the collection held only what the user may see. Without `push_down`,
-hidden chunks stay in the list, for operators. If hidden chunks crowd out visible ones, the store is
-asked for more. So they change neither how many visible chunks are found nor which.
+A search finds the same visible chunks as if the collection held only those. Without `push_down`,
+hidden chunks stay in the list, for operators. If they crowd out visible chunks, the store is asked
+for more, so they change neither the number of visible chunks found nor which ones.
 docs/design.md#replay and #file-filter.
 
-A store may have a search by words of its own. Otherwise BM25 ranks the texts that the user may see,
-and no others: how rare a word is among hidden chunks would tell of them.
+A store can have its own search by words. Otherwise BM25 ranks only the texts that the user can see,
+because the frequency of words in hidden chunks would reveal something about them.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ WIDER = 4
 """Retry with this many times more results when hidden chunks crowd out visible ones. If there are
 still too few, search all visible ids."""
 SPARE = 1.2
-"""Over-fetch factor of the first search, beyond what evenly spread hidden chunks would need. A
-second search costs far more than these results."""
+"""Over-fetch factor of the first search, on top of what evenly spread hidden chunks need. A second
+search costs far more than the extra results."""
 LEXICAL_DEPTH = 100
-"""How many hits of each search are fused."""
+"""The number of hits of each search that are fused."""
 RRF_K = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Searches of `collection` as `user`, among these `files` only (None: all).
+    """Searches of `collection` as `user`, only in these `files` (None: all).
 
-    With `push_down` the user's clearance is part of the store's own filter, and nothing hidden
-    leaves the store. `known` are the chunks by id: all of them, or those in `learned`, to which
-    what is found is added. `share` is the fraction of chunks that the user may see.
+    With `push_down`, the user's clearance is part of the store's own filter, and hidden chunks
+    never leave the store. `known` holds chunks by id: either all of them, or those in `learned`, to
+    which each search adds its finds. `share` is the fraction of chunks that the user can see.
     """
 
     collection: Collection
@@ -73,15 +73,15 @@ class Search:
     share: float = 1.0
 
     def seen(self, chunk_id: str) -> bool:
-        """Whether the user may see the chunk; what is not known is hidden from a user."""
+        """Whether the user can see the chunk. Chunks that are not known are hidden from a user."""
         if self.user.unrestricted:
             return True
         chunk = self.known.get(chunk_id)
         return chunk is not None and self.user.sees(chunk)
 
     def nearest(self, vector: Vectors, n: int) -> Pairs:
-        """The `n` nearest that the user may see and, unless `push_down`, what is hidden among them;
-        nearest first."""
+        """The `n` nearest chunks that the user can see and, unless `push_down`, the hidden ones
+        among them; nearest first."""
         most = WIDER * n
         first = ceil(SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
         more: Pairs = []
@@ -104,8 +104,8 @@ class Search:
         return self.collection.nearest(vector, n, ids=ids, where=self._where())
 
     def by_rules(self, vector: Vectors, n: int, rules: tuple[str, ...]) -> Pairs:
-        """The `n` nearest that the user may see, and that have no rule or one of these. The
-        collection offers `DistinctRules`."""
+        """The `n` nearest chunks that the user can see and that have no rule or one of these. The
+        collection must support `DistinctRules`."""
         where = replace(self._where() or Where(), rules=rules)
         return self._learned(self.collection.nearest(vector, n, where=where))
 
@@ -122,25 +122,25 @@ class Search:
 
 
 def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
-    """The order of pairs: by distance, equal ones by id."""
+    """A sort key for pairs: by distance, ties by id."""
     return pair[1], pair[0]
 
 
 @dataclass(frozen=True, slots=True)
 class TextIndex:
-    """The texts of these chunks, ready to be searched."""
+    """An index of these chunks' texts."""
 
     ids: tuple[str, ...]
     bm25: Any
 
 
 _indexes: Shelf[TextIndex] = Shelf(8)
-"""By collection, its version, and what the user may see."""
+"""By collection, its version, and what the user can see."""
 
 
 def find_words(query: str, search: Search) -> Pairs:
-    """Up to `LEXICAL_DEPTH` chunks that share words with the query and that the user may see: id
-    and score, highest first, equal ones by id. Raises StoreError, DependencyError."""
+    """Up to `LEXICAL_DEPTH` chunks that share words with the query and that the user can see: pairs
+    (id, score), highest first, ties by id. Raises StoreError, DependencyError."""
     collection = search.collection
     if isinstance(collection, TextSearch):
         return collection.matching(query, LEXICAL_DEPTH, where=Where(search.user, search.files))
@@ -173,7 +173,7 @@ def _index(ids: tuple[str, ...], search: Search) -> TextIndex:
 
 
 def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Score]]:
-    """The named scores of what either search found: ``lexical`` and ``fused``. `dense` are ids,
+    """The ``lexical`` and ``fused`` scores of the chunks that either search found. `dense` are ids,
     nearest first. Source: Cormack, Clarke and Büttcher, "Reciprocal rank fusion", 2009."""
     points: dict[str, float] = {}
     for ids in (dense[:LEXICAL_DEPTH], [i for i, _ in lexical]):
@@ -188,9 +188,9 @@ def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Scor
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The store and models of one query: where the chunks are, and which models may be asked.
+    """The store and models for one query.
 
-    `judgements` remembers the judge's answers. Without it, every question is asked.
+    `judgements` caches the judge's answers. Without it, every question calls the judge.
     """
 
     collection: Collection
@@ -201,18 +201,18 @@ class Backends:
     pruner: Pruner | None = None
 
     def snapshot(self) -> Backends:
-        """The same, with the collection as it is now: one query need look it up only once."""
+        """A copy that holds the collection as it is now, so a query looks it up only once."""
         pin = getattr(self.collection, "snapshot", None)
         return self if pin is None else replace(self, collection=pin())
 
     @property
     def incomplete(self) -> str:
-        """Why the collection may lack chunks; empty if it is complete, or does not say."""
+        """Why the collection may lack chunks; empty if it is complete or cannot tell."""
         return getattr(self.collection, "incomplete", "")
 
 
 class Subset:
-    """A collection as if it held only some of its chunks."""
+    """A view of a collection with only some of its chunks."""
 
     def __init__(self, whole: Collection, ids: Sequence[str]) -> None:
         self._whole, self._ids = whole, dict.fromkeys(ids)
@@ -241,7 +241,7 @@ class Subset:
 
 @lru_cache(maxsize=64)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """A test for sources. The empty pattern lets every source pass, also the empty one."""
+    """A predicate for sources. The empty pattern matches every source, even an empty one."""
     wanted = pattern.strip().replace("\\", "/").casefold()
     if not wanted:
         return lambda source: True

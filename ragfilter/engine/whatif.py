@@ -1,8 +1,8 @@
-"""Find the smallest change of one setting that keeps a dropped chunk or drops a kept one, or of two
-if a dropped chunk needs both.
+"""Find the smallest change to one setting that keeps a dropped chunk or drops a kept one, or to two
+settings if a dropped chunk needs both.
 
-Every answer is found and verified by `replay`. Clearance is never changed: nobody can grant
-themselves access.
+`replay` finds and verifies every answer. Clearance is never changed: nobody can grant themselves
+access.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ragfilter.settings.schema import field as setting
 from ragfilter.text import numbers
 
 GRID = 0.001
-"""Numbers are looked for at the decimals that are shown."""
+"""The step of the search: numbers have the decimals that are shown."""
 IDLE = frozenset({"ms", "tokens", "s"})
-"""Units of settings that only matter when a model is called again, but for the context budget."""
+"""Units of settings that matter only if a model is called again, except the context budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting changed from `old` to `new`, and with it `also` another. `came` and `went`
-    are the other chunks that come and go, in order."""
+    """A change of one setting from `old` to `new`, and perhaps of another (`also`). `came` and
+    `went` are the other chunks that it adds and removes, in order."""
 
     path: str
     old: Any
@@ -63,10 +63,10 @@ class SettingChange:
 
 def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
     """The changes of one setting that keep a dropped chunk or drop a kept one, smallest first. If
-    none keeps it, the layer that dropped it off, and the smallest change beside that.
+    none keeps it, switch off the layer that dropped it and add the smallest change that is needed.
 
-    Empty if there is no such change, for a chunk that is not among the hits, and for one that its
-    user may not see. The layer that dropped the chunk is tried first. Switching it off comes last.
+    Empty if there is no such change, if the chunk is not among the hits, or if its user cannot see
+    it. The layer that dropped the chunk is tried first. Switching it off comes last.
     """
     hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
     if hit is None or not result.user.sees(hit.chunk):
@@ -81,7 +81,7 @@ def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[Settin
 
 
 def stays(result: PoolResult, chunk_id: str) -> str:
-    """Why no change keeps or drops a chunk, in words: it is pinned, many limits keep it out, or
+    """Why no change keeps or drops a chunk, in words: it is pinned, several limits keep it out, or
     no limit goes that far."""
     kept = any(hit.id == chunk_id for hit in result.kept)
     for trace in result.traces:
@@ -100,8 +100,8 @@ def stays(result: PoolResult, chunk_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The question with the terms added that a chunk's rule misses. `came` and `went` are the other
-    chunks that would come and go, by the distances of the question as it was."""
+    """The question plus the terms that a chunk's rule misses. `came` and `went` are the other
+    chunks that this would add and remove, judged by the original question's distances."""
 
     question: str
     terms: tuple[str, ...]
@@ -110,10 +110,10 @@ class Wording:
 
 
 def wording(result: PoolResult, chunk_id: str) -> Wording | None:
-    """What to add to the question so that a chunk is kept that its rule drops.
+    """Find terms that, added to the question, keep a chunk that its rule drops.
 
-    None if its rule does not drop it, where another layer then would, and where the question
-    holds what the rule forbids.
+    None if its rule does not drop it, if another layer then would, or if the question contains
+    terms that the rule forbids.
     """
     hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
     decisions = result.trace("query_must").decisions
@@ -135,14 +135,14 @@ def wording(result: PoolResult, chunk_id: str) -> Wording | None:
 def _moved(
     before: Sequence[str], after: Sequence[str], chunk_id: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What comes and what goes, but for the chunk itself."""
+    """The chunks that come and those that go, except the chunk itself."""
     came = tuple(i for i in after if i not in before and i != chunk_id)
     return came, tuple(i for i in before if i not in after and i != chunk_id)
 
 
 def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[FieldInfo]:
-    """The numbers that may turn a chunk's fate: of the layer that dropped it and those behind it,
-    which may drop it next; of every layer for a kept one."""
+    """The numeric settings that may change a chunk's fate: those of the layer that dropped it and
+    of later layers, which may drop it next; those of every layer for a kept chunk."""
     settings = result.settings
     names = [spec.name for spec in LAYERS]
     first = 0
@@ -163,7 +163,7 @@ def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[Fie
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The pool with one setting varied; `wanted` says whether the chunk is to be kept."""
+    """A search over values of one setting; `wanted` says whether the chunk should be kept."""
 
     pool: Pool
     settings: Settings
@@ -173,30 +173,30 @@ class _Search:
     memo: ReplayMemo = field(default_factory=dict, compare=False)
 
     def replayed(self, path: str, value: Any) -> PoolResult | None:
-        """The result with this value; None if the settings refuse it."""
+        """The result with this value; None if the value is not allowed."""
         try:
             settings = self.settings.with_values({path: value})
             return replay(self.pool, settings, self.user, memo=self.memo, explain=False)
         except (ValidationError, SettingsError):
-            # Such as thresholds that were tuned with the reranker that would be switched off.
+            # For example, thresholds that were tuned with the reranker now switched off.
             return None
 
     def turns(self, result: PoolResult | None) -> bool:
         return result is not None and self.wanted == any(h.id == self.chunk_id for h in result.kept)
 
     def along(self, info: FieldInfo) -> tuple[float, str, Any] | None:
-        """The nearest value of a number that turns the chunk's fate, after the share of its range
-        that it is away."""
+        """The value of a numeric setting, nearest to the current one, that changes the chunk's
+        fate: its distance as a share of the setting's range, the path and the value."""
         now = self.settings.get(info.path)
         step = 1 if info.value_type is int else GRID
         low, high = info.low or 0, max(info.ceiling or now, now)
         here = now / step
         nearest = []
         for end, way in ((round(low / step), -1), (round(high / step), 1)):
-            # The first whole step beside the value.
+            # The first whole step next to the value.
             first = math.floor(here + 1e-6) + 1 if way > 0 else math.ceil(here - 1e-6) - 1
             places = range(first, end + way, way)
-            # A whole number of steps, so that a decimal is written as it is read.
+            # A whole number of steps, so that a decimal is written without rounding errors.
             values = [now, *(n if info.value_type is int else round(n * GRID, 3) for n in places)]
             value = self._first(info.path, values)
             if value is not None:
@@ -204,14 +204,14 @@ class _Search:
         return min(nearest, default=None)
 
     def _first(self, path: str, values: Sequence[Any]) -> Any | None:
-        """The first of `values` that turns; the one in force, which does not, stands before all."""
+        """The first of `values` that changes the chunk's fate. The current value comes first."""
         if path == "cutoff.max_results":
-            # A larger k may bring a new cliff, and a still larger one hide it.
+            # A larger k can bring in a new cliff, and a still larger k can hide it again.
             return next((v for v in values[1:] if self.turns(self.replayed(path, v))), None)
 
         @cache
         def at(i: int) -> tuple[bool, object]:
-            """Whether it turns; what is kept, and how many each layer lets through."""
+            """Whether value i changes the fate; and what is kept, with each layer's count."""
             result = self.replayed(path, values[i])
             if result is None:
                 return False, None
@@ -222,7 +222,7 @@ class _Search:
         return None if i is None else values[i]
 
     def switches(self, result: PoolResult) -> Iterator[tuple[str, bool]]:
-        """Layers that keep the chunk where they are off, one at a time."""
+        """The switches that keep the chunk if their layer is off, one at a time."""
         for trace in result.traces:
             path = f"{trace.layer}.enabled"
             switched = trace.enabled and layer(trace.layer).switched and trace.layer != "clearance"
@@ -230,7 +230,7 @@ class _Search:
                 yield path, False
 
     def pairs(self, result: PoolResult, infos: Sequence[FieldInfo]) -> list[dict[str, Any]]:
-        """The layer that dropped the chunk off, and the smallest change that then keeps it."""
+        """Switch off the layer that dropped the chunk, and find what change then keeps it."""
         for trace in result.traces if self.wanted else ():
             dropped = any(d.chunk_id == self.chunk_id and d.outcome == "dropped"
                           for d in trace.decisions)  # fmt: skip
@@ -246,7 +246,7 @@ class _Search:
         return []
 
     def change(self, values: dict[str, Any]) -> SettingChange:
-        """The change of one or two settings with what else it brings and loses."""
+        """The change of one or two settings, with the other chunks it adds and removes."""
         before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
         settings = self.settings.with_values(values)
         changed = replay(self.pool, settings, self.user, memo=self.memo, explain=False)
@@ -256,8 +256,8 @@ class _Search:
 
 
 def _first_turn(at: Callable[[int], tuple[bool, object]], low: int, high: int) -> int | None:
-    """The first place after `low`, which does not turn, that does; nothing changes between two
-    places that are alike."""
+    """The first index after `low` at which `at` is true; it is false at `low`. Assumes that nothing
+    changes between two indices with equal results."""
     if low == high or at(low) == at(high):
         return None
     if high - low == 1:

@@ -1,8 +1,8 @@
 """Cross-validation: settings chosen on some queries are measured on others.
 
-A table holds a score for each query (row) and each candidate (column). Candidates are chosen by
-their mean over the other folds only. Pure; numpy and scipy, seeded, so that the same labels give
-the same figures.
+A table of scores has a row for each query and a column for each candidate. Candidates are chosen by
+their mean over the other folds only. Pure; numpy and scipy, seeded, so the same labels give the
+same figures.
 """
 
 from __future__ import annotations
@@ -23,50 +23,49 @@ SEED = 0
 EPSILON = 1e-12
 FOLDS = 5
 MIN_QUERIES, MIN_DIFFERENT = 8, 2
-"""An interval takes so many queries, and so many of them with another value than the most frequent
-one. With fewer, it would cover less than 95% (tests/evaluate/test_coverage.py)."""
+"""Minimum number of queries for an interval, and of queries that differ from the most frequent
+value. With fewer, it would cover less than 95% (tests/evaluate/test_coverage.py)."""
 FEW_QUERIES = 20
-"""With fewer labelled queries, the figures say little."""
+"""With fewer labelled queries than this, the figures say little."""
 TELLING = 6
-"""Values other than 0 from which on an interval may exclude 0: no two-sided permutation test of
-five can reach 0.05, because 2 / 2⁵ = 0.0625."""
+"""Minimum number of nonzero values for an interval to exclude 0: with five, no two-sided
+permutation test can reach 0.05, because 2 / 2⁵ = 0.0625."""
 
 Table = NDArray[np.float64]
 """Scores: one row per query, one column per candidate. Picked scores have one value per query."""
 Tables = Mapping[str, Table]
-"""Every figure with its scores."""
+"""The scores of each figure, by its name."""
 Choice = NDArray[np.intp]
 """A fold or a candidate for each query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over queries with the ends of its 95% interval; None if too few queries differ
-    for one."""
+    """A mean over queries, with the ends of its 95% interval. The ends are None if too few queries
+    differ."""
 
     mean: float
     ends: tuple[float, float] | None
 
     @property
     def shows_gain(self) -> bool:
-        """Whether a mean above 0 is more than chance."""
+        """Whether the whole interval is above 0."""
         return self.ends is not None and self.ends[0] > 0
 
     @property
     def shows_loss(self) -> bool:
-        """Whether a mean below 0 is more than chance."""
+        """Whether the whole interval is below 0."""
         return self.ends is not None and self.ends[1] < 0
 
     def mapped(self, to: Callable[[float], float]) -> Interval:
-        """The same in another unit, such as a price. `to` may turn it round."""
+        """The interval in another unit, such as a price. `to` may swap its ends."""
         ends = self.ends and (to(self.ends[0]), to(self.ends[1]))
         return Interval(to(self.mean), ends and (min(ends), max(ends)))
 
 
 def assign_folds(queries: int, folds: int) -> Choice:
-    """The fold of each query, at random and of equal size; no more folds than queries.
-
-    Raises ValueError for fewer than two queries or folds, because nothing could be held out.
+    """The fold of each query, at random. Folds have equal size, and there are at most as many as
+    queries. Raises ValueError for fewer than two queries or folds: nothing could be held out.
     """
     if min(queries, folds) < 2:
         raise ValueError("cross-validation needs at least two queries and two folds")
@@ -75,8 +74,8 @@ def assign_folds(queries: int, folds: int) -> Choice:
 
 
 def folds_of(queries: Sequence[str], folds: int) -> Choice:
-    """The fold of each query. Queries with the same text share one: what suits one of them would
-    otherwise have been chosen on the other. If all have the same text, nothing can be held out but
+    """The fold of each query. Queries with the same text share a fold; otherwise, one of them would
+    be measured with what was chosen on the other. If all have the same text, they are split as
     single queries. Raises ValueError as `assign_folds` does."""
     texts = list(map(normalise, queries))
     groups = {text: place for place, text in enumerate(dict.fromkeys(texts))}
@@ -86,7 +85,7 @@ def folds_of(queries: Sequence[str], folds: int) -> Choice:
 
 
 def choose(table: Table) -> int:
-    """The candidate with the highest mean, the first of several."""
+    """The candidate with the highest mean, the first one if tied."""
     means = table.mean(axis=0)
     return int(np.argmax(means >= means.max() - EPSILON))
 
@@ -97,21 +96,21 @@ def pick(table: Table, chosen: Choice) -> Table:
 
 
 def picked(tables: Tables, chosen: Choice) -> Tables:
-    """Every figure of each query with the candidate chosen for it."""
+    """All figures of each query with the candidate chosen for it."""
     return {name: pick(table, chosen) for name, table in tables.items()}
 
 
 def interval(values: Table) -> Interval:
-    """The interval of one figure per query. Pass differences for the interval of a gain."""
+    """The interval of a figure's mean, from one value per query. For a gain, pass differences."""
     return intervals(values[:, None])[0]
 
 
 def intervals(
     table: Table, least: ArrayLike = -np.inf, most: ArrayLike = np.inf
 ) -> tuple[Interval, ...]:
-    """The interval of every column: Student's t, extended to Hall's where skewness asks for more.
-    The degrees of freedom are the values that differ from the most frequent one, which are n − 1
-    without ties. No end is below `least` or above `most`, of all columns or of each.
+    """The interval of every column: Student's t, widened to Hall's where skewness requires it. The
+    degrees of freedom are the number of values that differ from the most frequent one (n − 1
+    without ties). `least` and `most` limit the ends, for all columns or for each.
 
     Source: Hall, "On the Removal of Skewness by Transformation", 1992.
     """
@@ -141,7 +140,7 @@ def intervals(
 
 
 def _most_equal(table: Table) -> NDArray[np.intp]:
-    """How often the most frequent value of every column is there."""
+    """How often the most frequent value of every column occurs."""
     ordered = np.sort(table, axis=0)
     runs, longest = np.ones(table.shape[1:], np.intp), np.ones(table.shape[1:], np.intp)
     for before, after in pairwise(ordered):
@@ -152,7 +151,7 @@ def _most_equal(table: Table) -> NDArray[np.intp]:
 
 def _skewed(t: Table, skewness: Table, n: int) -> Table:
     """The standardised distance of the mean at which Hall's transformation reaches `t`."""
-    # Without skewness, the formula's limit is `t`; so small a one is as good.
+    # As skewness goes to 0, the formula goes to `t`; a tiny skewness avoids dividing by 0.
     bend = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness) / 3
     return (np.cbrt(1 + 3 * bend * (t - skewness / (6 * n))) - 1) / bend
 
@@ -177,11 +176,11 @@ class Target:
         return "f2" if self.figure == "f2" else "f1"
 
     def better(self, figure: Table, than: Table) -> Table:
-        """How much better one side is, per query; positive is better."""
+        """How much better `figure` is than `than`, per query; positive is better."""
         return than - figure if self.figure == "tokens" else figure - than
 
     def choose(self, tables: Tables) -> int:
-        """The best candidate, the first of several. If none reaches the recall, the one that comes
+        """The best candidate, the first one if tied. If none reaches the recall, the one that comes
         closest."""
         if self.figure != "tokens":
             return choose(tables[self.figure])

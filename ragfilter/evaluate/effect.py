@@ -1,12 +1,12 @@
-"""The effect of a rule change on questions: which of them gain and lose which chunks, and how good
-the results are before and after.
+"""The effect of a rule change on questions: which chunks each gains and loses, and how good the
+results are before and after.
 
 Pools are gathered once, and a change is only replayed over them, so its effect is known before
-anything is saved. It is measured on the whole kept list, since a change also moves the chunks after
-those that come in or fall. If a layer lacks something after the change (such as a rerank score), it
-falls back. If a change leaves fewer hits in a pool than the settings need, a search would look
-further: such questions are counted. Proposed rules are measured in the same way; one that would
-lose relevant chunks is weakened to what most of these questions have.
+anything is saved. It is measured on all kept chunks, since gained and lost chunks also move those
+after them. If a layer lacks something after the change (such as a rerank score), it falls back. If
+a change leaves fewer hits in a pool than the settings need, a new search would look further, so
+these questions are counted. Proposed rules are measured in the same way. A rule that would lose
+relevant chunks then also accepts the rarest word of each such question.
 
 Source: docs/design.md#rules.
 """
@@ -22,7 +22,7 @@ from ragfilter.engine.retrieve import usable_hits, wanted_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.families import Family, Proposal, as_finding, find_families, propose
 from ragfilter.rules.lint import Finding
@@ -32,20 +32,19 @@ from ragfilter.rules.values import telling, tokens
 from ragfilter.settings.schema import Settings
 
 Changes = Mapping[str, str | None]
-"""Chunk id to rule text, None for no rule."""
+"""Chunk id → rule text, None for no rule."""
 Verdict = tuple[bool, bool, bool, bool]
 """Whether there is a rule, whether a question meets it, whether it can be read, and whether it
 holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledQuestions:
-    """Labelled questions with their pools, and what each keeps, ready to measure changes.
+class GatheredQuestions:
+    """Labelled or asked questions with their pools and kept chunks, ready to measure changes.
 
-    `book` has the rules of the pools. `found_by` has the questions that find a chunk, each with the
-    chunk's rule in its pool. `verdicts` caches what these rules decide, by question and rule.
-    `short` are the questions that need a new search, because changes have left too little in their
-    pools.
+    `book` has the rules of the pools. `found_by` maps chunk id → query id → the chunk's rule in
+    that question's pool. `verdicts` caches the rules' verdicts by question and rule. `short` are
+    the questions that need a new search, because changes have left too few hits in their pools.
     """
 
     pools: Mapping[str, Pool]
@@ -92,7 +91,7 @@ class LabelledQuestions:
         scores = mean_of(before), mean_of(after)
         return Effect(len(self.pools), len(before), tuple(rows), *scores, len(short))
 
-    def renew(self, chunks: Mapping[str, Chunk]) -> LabelledQuestions:
+    def renew(self, chunks: Mapping[str, Chunk]) -> GatheredQuestions:
         """The same questions with the current rules of `chunks` (by id)."""
         changed = {
             i: chunks[i].rule
@@ -101,7 +100,7 @@ class LabelledQuestions:
         }
         return self.with_changes(changed)
 
-    def with_changes(self, changes: Changes) -> LabelledQuestions:
+    def with_changes(self, changes: Changes) -> GatheredQuestions:
         """The same questions with other rules on some chunks."""
         queries_of = {i: self.found_by[i] for i in changes if i in self.found_by}
         changed = {
@@ -118,15 +117,15 @@ class LabelledQuestions:
         return replace(renewed, kept={**self.kept, **kept}, short=self.short | short)
 
     def _replay(self, pool: Pool, *new_rules: RuleBook) -> tuple[tuple[str, ...], int]:
-        """The ids that the filter keeps of the pool, in order, and how many hits the rules let
-        pass."""
+        """The ids of the pool's hits that the filter keeps, in order, and how many hits pass the
+        rules."""
         scan = self.book.scan(pool.query, *new_rules)
         result = replay(pool, self.settings, self.user, scan, explain=False)
         return tuple(hit.id for hit in result.kept), result.trace("query_must").n_out
 
     def _falls_short(self, query_id: str, clean: int) -> bool:
-        """Whether a search would look further than this question's pool if `clean` hits were left
-        in it. If there were too few before, the search found all there are."""
+        """Whether a search would look further than this question's pool if it had only `clean` hits
+        left. If it had too few before, the search had already found everything."""
         pool, needed = (
             self.pools[query_id],
             min(usable_hits(self.settings), wanted_hits(self.settings)),
@@ -134,7 +133,7 @@ class LabelledQuestions:
         return not pool.exhaustive and clean < needed <= self._replay(pool)[1]
 
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
-        """What each of these rules of the pools decides."""
+        """The verdict of each of these rules, which occur in the pools."""
         if any((query, rule) not in self.verdicts for rule in rules):
             scan = self.book.scan(query)
             self.verdicts.update(((query, rule), _verdict(scan, rule)) for rule in rules)
@@ -143,9 +142,9 @@ class LabelledQuestions:
     def _decides_otherwise(
         self, query_id: str, chunk_ids: Sequence[str], changes: Changes, new_rules: RuleBook
     ) -> bool:
-        """Whether the changed rules affect one of the chunks that the question found: whether it
-        has a rule, whether that can be read, whether it passes, and whether it holds and may pin
-        the chunk. Otherwise the result stays the same and need not be replayed."""
+        """Whether the changed rules decide differently about a chunk that the question found: it
+        has a rule, the rule can be read, the chunk passes, or the rule holds and may pin it.
+        Otherwise, the result stays the same and need not be replayed."""
         query = self.pools[query_id].query
         before = self._verdicts(query, [self.found_by[i][query_id] for i in chunk_ids])
         after = new_rules.scan(query)
@@ -154,14 +153,14 @@ class LabelledQuestions:
 
 def make_labelled(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
-) -> LabelledQuestions:
+) -> GatheredQuestions:
     """Replay every pool once. Pure."""
     found_by: dict[str, dict[str, str | None]] = defaultdict(dict)
     for query_id, pool in pools.items():
         for hit in (*pool.hits, *pool.reachable):
             found_by[hit.id][query_id] = hit.chunk.rule
-    labelled = LabelledQuestions(
-        pools, qrels, settings, viewer(user, settings), {}, _book(pools), dict(found_by), {}
+    labelled = GatheredQuestions(
+        pools, qrels, settings, effective_user(user, settings), {}, _book(pools), dict(found_by), {}
     )
     return replace(labelled, kept={i: labelled._replay(pool)[0] for i, pool in pools.items()})
 
@@ -189,9 +188,9 @@ class QueryEffect:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """`rows` are the queries that change, those that lose relevant chunks first. `before` and
+    """`rows` are the queries that change; those that lose relevant chunks come first. `before` and
     `after` are means over all `labelled` queries, None if there are none. `short` is how many
-    queries need a new search, so that they may keep more than is known here."""
+    queries need a new search, which may find more to keep."""
 
     queries: int
     labelled: int
@@ -224,8 +223,8 @@ def _gain(row: QueryEffect) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The effect of proposed rules, and the questions whose relevant chunk a proposal would drop
-    (by chunk id). Empty without labels."""
+    """The effect of proposed rules and, by chunk id, the questions for which a proposal would drop
+    this relevant chunk. Empty without labels."""
 
     losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     effect: Effect | None = None
@@ -240,7 +239,7 @@ class Suggested:
     evidence: Evidence
 
     def finding(self, proposal: Proposal, chunk: Chunk) -> Finding:
-        """The proposal as a finding about its chunk as it is now, with its doubts."""
+        """The proposal as a finding about the current `chunk`, with its doubts."""
         losses = self.evidence.losses.get(chunk.id, ())
         lost = (f"would drop what “{query}” needs" for query in losses)
         doubts = (*filter(None, (proposal.doubt,)), *lost)
@@ -251,10 +250,10 @@ class Suggested:
 def suggest(
     chunks: Iterable[Chunk],
     questions: Iterable[str] = (),
-    labelled: LabelledQuestions | None = None,
+    labelled: GatheredQuestions | None = None,
 ) -> Suggested:
-    """Propose rules for the families among `chunks` (whole). `questions` are those asked. With
-    `labelled` questions the proposals are also measured."""
+    """Propose rules for the families among `chunks` (with texts). `questions` were asked by users.
+    With `labelled` questions, the proposals are also measured."""
     chunks = list(chunks)
     families = find_families(chunks)
     asked = list(questions)
@@ -270,17 +269,17 @@ def suggest(
     return Suggested(families, proposals, evidence)
 
 
-def weigh(proposed: Iterable[Chunk], labelled: LabelledQuestions) -> Evidence:
-    """The effect of the rules that `proposed` chunks carry, all of them together."""
+def weigh(proposed: Iterable[Chunk], labelled: GatheredQuestions) -> Evidence:
+    """The joint effect of the rules that `proposed` chunks carry."""
     changes = {chunk.id: chunk.rule for chunk in proposed}
     effect = labelled.effect(changes)
     return Evidence(_losses(effect, changes), effect)
 
 
 def matrix_rows(
-    proposed: Iterable[Chunk], labelled: LabelledQuestions | None
+    proposed: Iterable[Chunk], labelled: GatheredQuestions | None
 ) -> dict[str, RuleRow]:
-    """The row of the matrix for each rule that `proposed` chunks carry, by rule text; none without
+    """The matrix row of each rule that `proposed` chunks carry, by rule text; empty without
     labels. Takes several times as long as `weigh`."""
     if labelled is None:
         return {}
@@ -302,13 +301,13 @@ def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:
 
 
 def _learned(
-    proposals: Sequence[Proposal], labelled: LabelledQuestions, chunks: Iterable[Chunk]
+    proposals: Sequence[Proposal], labelled: GatheredQuestions, chunks: Iterable[Chunk]
 ) -> tuple[Proposal, ...]:
-    """The proposals with the rarest word of each question they would lose, if the question meets
-    all groups but one: "wizard", where the rule asks for magic-users. Another text must use it."""
+    """Add to each proposal the rarest word of every question that it would lose, if the question
+    meets all groups but one: "wizard" for magic-users. The word must occur in another text."""
     counts = Counter(word for chunk in chunks for word in set(telling(tokens(chunk.passage))))
-    # Proposals without doubts can be accepted without the others, so what the others drop must not
-    # hide their losses.
+    # Proposals without doubts can be accepted without the others, so chunks that the others drop
+    # must not hide their losses.
     every = {each.chunk.id: each.rule for each in proposals}
     sure = {each.chunk.id: each.rule for each in proposals if not each.doubt}
     lost: dict[str, dict[str, None]] = defaultdict(dict)

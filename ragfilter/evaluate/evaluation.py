@@ -1,10 +1,10 @@
-"""One set of settings over labelled queries, beside the unfiltered search: `eval` and `gate`, and
-`rf.measure` and `rf.tune` for results that a caller already has, whose queries are not asked again.
-A view of `evaluate.frame`.
+"""One set of settings measured over labelled queries, compared with the unfiltered search: `eval`
+and `gate`, and `rf.measure` and `rf.tune` for a caller's existing results, without new searches. A
+view of `evaluate.frame`.
 
 `metrics` and `measure` describe the conventions. Means are over queries. Noise reduction is
-1 − irrelevant kept / irrelevant in the unfiltered first k; over several queries the chunks are
-counted together.
+1 − irrelevant kept / irrelevant in the unfiltered first k, with the chunks of all queries counted
+together.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from ragfilter.evaluate.frame import (
 )
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.measure import QueryRecord, count
+from ragfilter.evaluate.measure import QueryRecord, records_of
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.recalibrate import carried, start
-from ragfilter.evaluate.tune import Tuning, gathering
+from ragfilter.evaluate.tune import Tuning, gather_settings
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, PoolResult, Status, User, undecided
 from ragfilter.protocols import Progress
@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KeptChunks:
-    """What is kept for one query: how many chunks, how many of them relevant, and their scores.
-    `unlabelled` is how many have no label and count as irrelevant; `f1_most` is F1 if all of those
+    """The chunks kept for one query: how many, how many of them relevant, and their scores.
+    `unlabelled` is how many have no label and count as irrelevant; `f1_most` is F1 if all of them
     were relevant. `ids` are in order."""
 
     kept: int
@@ -66,8 +66,8 @@ class KeptChunks:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query with `n_relevant` relevant chunks. `lost` are those in the pool that the user can
-    see and the filter dropped, at any rank. `waiting`: a layer fell back."""
+    """One query with `n_relevant` relevant chunks. `lost` are relevant chunks in the pool, at any
+    rank, that the user can see and the filter dropped. `waiting`: a layer fell back."""
 
     id: str
     query: str
@@ -82,8 +82,8 @@ class QueryRow:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means over queries: scores between 0 and 1, and chunks kept. `unlabelled` is how many of
-    these have no label; F1 is `f1_most` if all of those are relevant."""
+    """Means over queries: scores between 0 and 1, and the number of kept chunks. `unlabelled` is
+    how many of them have no label; `f1_most` is F1 if all of these were relevant."""
 
     precision: float
     recall: float
@@ -95,7 +95,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class FixedK:
-    """The k with the best mean F1 of the unfiltered first k, the smallest of several. The means are
+    """The k whose unfiltered first k have the best mean F1, the smallest one if tied. The means are
     cross-validated: each query counts with the k that is best on the other folds."""
 
     k: int
@@ -105,7 +105,7 @@ class FixedK:
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out.
-    `best_fixed_k` is None with one query, since nothing can be held out. `records` belong to
+    `best_fixed_k` is None with one query, since nothing can be held out. `records` are those of
     the settings and of the unfiltered search."""
 
     k: int
@@ -162,7 +162,7 @@ def score(
         record
         for i, pool in pools.items()
         if i in qrels
-        for record in count(i, pool, qrels[i], compared, user)
+        for record in records_of(i, pool, qrels[i], compared, user)
     ]
     return to_evaluation(records, settings.retrieval.k, unlabelled)
 
@@ -170,7 +170,7 @@ def score(
 def to_evaluation(
     records: Sequence[QueryRecord], k: int, unlabelled: Sequence[str] = ()
 ) -> Evaluation:
-    """The evaluation of records of `filtered_and_plain`. Raises ValueError without any."""
+    """Evaluate the records of `filtered_and_plain`. Raises ValueError if there are none."""
     if not records:
         raise ValueError("no query has a label")
     table = frame(with_bounds(records), by="query")
@@ -193,7 +193,7 @@ def to_evaluation(
 
 
 def document(evaluation: Evaluation) -> dict[str, Any]:
-    """The document of `eval --json` as plain values, without the collection and profile."""
+    """The JSON document of `eval --json` as plain values, without the collection and profile."""
     best, queries = evaluation.best_fixed_k, [asdict(row) for row in evaluation.rows]
     for query in queries:
         del query["unfiltered"]["ids"], query["waiting"]
@@ -227,7 +227,7 @@ def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
 
 
 def _means(rows: Iterable[Row]) -> Means:
-    # Not the mean of NumPy, whose last digit depends on the order of its sums.
+    # Not NumPy's mean: its last digit depends on the order of summation.
     each = [*rows]
     return Means(**{
         field.name: fmean(row[field.name.removeprefix("mean_")] for row in each)
@@ -316,15 +316,15 @@ def _tuned(
     old: Settings | None = None,
     profile: str = "",
 ) -> Tuning:
-    """Tune on the labelled results, starting from their settings or from `profile`; see
-    `recalibrate`. Raises InputError."""
+    """Tune on the labelled results, starting from their settings or, as `recalibrate` does, from
+    `profile`. Raises InputError."""
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
     one, labels = _checked(results, qrels, least=2)
     tuning.check_tunable(one.settings, len(labels.qrels))
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     if rerank:
-        wide = gathering(one.settings, rerank=True)
+        wide = gather_settings(one.settings, rerank=True)
         lacking = [i for i, pool in pools.items() if undecided(replay(pool, wide, one.user).needs)]
         if lacking:
             raise InputError(
@@ -344,8 +344,8 @@ def _tuned(
 def _checked(
     results: Mapping[str, PoolResult], qrels: Qrels, *, least: int
 ) -> tuple[PoolResult, Labels]:
-    """Any of the results, which share settings and user, and the labels of these queries. Raises
-    InputError."""
+    """Check that the results share settings and user. Returns one of them, and the labels of their
+    queries. Raises InputError."""
     labelled = [result for i, result in results.items() if i in qrels]
     if len(labelled) < least:
         raise InputError(
@@ -369,7 +369,7 @@ def _checked(
 
 
 def _grades(query_id: str, given: object) -> dict[str, int]:
-    """Chunk id to grade, NumPy's whole numbers as Python's."""
+    """Chunk id → grade, with NumPy integers converted to Python's."""
     try:
         return {str(i): index(grade) for i, grade in given.items()}  # type: ignore[attr-defined]
     except (AttributeError, TypeError):

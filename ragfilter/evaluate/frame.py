@@ -1,10 +1,10 @@
 """Figures of measured records as data frames: means, 95% intervals and paired tests. Pure.
 
-Evaluate, Compare, `eval`, `runs`, `gate` and reports show what is computed here. Two rows are no
+Evaluate, Compare, `eval`, `runs`, `gate` and reports show what is computed here. Two rows are not
 settings. The best fixed k is cross-validated: every query is measured with the k that is best on
-the other folds. The oracle keeps the prefix with the best F1 of each query's unfiltered ranking,
-the best that this order allows. It is not an upper bound: settings that drop chunks from within
-that order, or change it, can exceed it.
+the other folds. The oracle keeps the prefix of each query's unfiltered ranking with the best F1. It
+is not an upper bound: settings that drop chunks from within the ranking, or reorder it, can exceed
+it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MEANS = (
 )  # fmt: skip
 _SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
 _SCORED = (*_SHARES, "unlabelled")
-"""What means nothing without labels."""
+"""Figures that need labels."""
 _COUNTED = ("kept", "tokens", "ms")
 _COLUMNS = (
     "id", "query", "variant", "labelled", "relevant", "kept", "found", "unlabelled", "tokens",
@@ -68,13 +68,13 @@ Row = Mapping[str, Any]
 SAME = 1e-9
 RESAMPLES = 9999
 EXACT = 12
-"""Up to this many differing queries, every exchange of the two sides is tried."""
+"""Up to this many differing queries, the permutation test tries every swap of the two sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two sides over the same queries. `gain` is b's mean F1 minus a's; a win is a query
-    that b answers better. `p_value` comes from a two-sided paired permutation test."""
+    """Two sides over the same queries. `gain` is b's mean F1 minus a's; a win is a query with a
+    higher F1 for b. `p_value` comes from a two-sided paired permutation test."""
 
     queries: int
     wins: int
@@ -93,12 +93,11 @@ def frame(
     """The figures of records.
 
     `by` query: a row for each record, with its counts and figures (NaN without labels). `by`
-    variant: a row for each variant that every query has, in order. It has the number of queries,
-    the mean of every one of `MEANS` and the ends of its interval (``f1``, ``f1_low``,
-    ``f1_high``; NaN if there are too few queries), the means of costs, the noise reduction and the
-    number of fallbacks. With `against`, the name of a variant, it also has the paired comparison
-    with that one: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``,
-    ``p_value``.
+    variant: a row for each variant that all queries have, in order. It has the number of queries,
+    the mean of each of `MEANS` and the ends of its interval (``f1``, ``f1_low``, ``f1_high``; NaN
+    if there are too few queries), the mean costs, the noise reduction and the number of fallbacks.
+    If `against` names a variant, each row is also compared with it in pairs: ``wins``, ``losses``,
+    ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
     """
     each = _table([{name: getattr(record, name) for name in _COLUMNS} for record in records])
     if each.empty:
@@ -122,13 +121,13 @@ def frame(
 
 
 def by_variant(each: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of `frame` by query, for each variant, in order."""
+    """Split the rows of `frame` by query into one frame per variant, in order."""
     return {str(name): rows for name, rows in each.groupby("variant", sort=False)}
 
 
 def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
-    """The records, with the best fixed k and the oracle added. With one query nothing can be
-    held out, so there is no best fixed k."""
+    """Add the best fixed k and the oracle to the records. With one query, nothing can be held out,
+    so there is no best fixed k."""
     plain = _plain(records)
     if not plain:
         return [*records]
@@ -164,8 +163,8 @@ def kept_counts(records: Iterable[QueryRecord]) -> tuple[int, ...]:
 
 
 def best_k(records: Iterable[QueryRecord]) -> int | None:
-    """The k with the best mean F1 over all queries, the smallest of several; None with fewer than
-    two."""
+    """The k with the best mean F1 over all queries, the smallest one if tied; None with fewer than
+    two queries."""
     curves = curves_of(records)
     if len(curves) < 2:
         return None
@@ -175,8 +174,8 @@ def best_k(records: Iterable[QueryRecord]) -> int | None:
 def rows(
     records: Sequence[QueryRecord], variants: Sequence[Variant], *, against: str = ""
 ) -> pd.DataFrame:
-    """The table of a measurement: `frame` by variant with the bounds, in order, what ``group`` each
-    row belongs to and what it is ``about``. The variants of `layer_gains` have no row. Empty
+    """The table of a measurement: `frame` by variant with the bounds, in order. ``group`` is the
+    row's group, and ``about`` describes it. The variants of `layer_gains` have no row. Empty
     without records."""
     shown = {each.name: each for each in variants if each.group not in ("added", "left out")}
     wanted = {*shown, FIXED, ORACLE}
@@ -200,8 +199,8 @@ def rows(
 
 
 def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> list[Row]:
-    """The rows of `rows`, best first by a figure, and the oracle last. Those that keep the same
-    chunks of every query are one: ``names`` has the names of all."""
+    """The rows of `rows`, best first by a figure, and the oracle last. Rows that keep the same
+    chunks for every query are merged: ``names`` has all their names."""
     kept: dict[str, list[object]] = {}
     for each in records:
         kept.setdefault(each.variant, []).append(
@@ -213,7 +212,7 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
         alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
     sign = 1 if figure in _COUNTED or figure == "unlabelled" else -1
-    # What was not measured comes last, before the oracle.
+    # Rows without the figure come last, before the oracle.
     return sorted(merged, key=lambda row: (
         row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure],
     ))  # fmt: skip
@@ -240,27 +239,27 @@ def cost(row: Row, prices: Prices) -> Interval | None:
 
 
 def gain_over(records: Sequence[QueryRecord], baseline: str, variant: str) -> Interval | None:
-    """The gain in F1 of a variant over another one; None if that was not measured, as the best
-    fixed k with fewer than two queries."""
+    """The gain in F1 of a variant over `baseline`; None if the baseline was not measured, like the
+    best fixed k with fewer than two queries."""
     sides = by_variant(frame(with_bounds(records), by="query"))
     return paired(side_by_side(sides[baseline], sides[variant])).gain if baseline in sides else None
 
 
 def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Two sides (each rows of `frame` by query, of one variant) over the queries that both have:
-    every column twice, with the suffixes ``_a`` and ``_b``, and the ``gain`` in F1. Different
-    questions with the same id are not compared."""
+    """Join two sides over the queries that both have. Each side has the rows of `frame` by query
+    for one variant. Every column appears twice, with the suffixes ``_a`` and ``_b``, and ``gain``
+    is the gain in F1. Different questions with the same id are not compared."""
     both = a.merge(b, on=["id", "query"], suffixes=("_a", "_b"))
     return both.assign(gain=both["f1_b"] - both["f1_a"])
 
 
 def most_changed(sides: pd.DataFrame) -> pd.DataFrame:
-    """The two sides with the largest change in F1 first."""
+    """The rows of `side_by_side`, sorted by the largest change in F1 first."""
     return sides.sort_values("gain", key=lambda gain: -gain.abs(), kind="stable")
 
 
 def paired(sides: pd.DataFrame) -> Paired:
-    """The comparison of two sides; see `side_by_side`."""
+    """Compare the two sides of `side_by_side`."""
     gains = sides["gain"].dropna().to_numpy(dtype=np.float64)
     if not len(gains):
         return Paired(0, 0, 0, 0, Interval(0.0, None), 1.0)
@@ -292,8 +291,8 @@ def permutation_p(gains: NDArray[np.float64]) -> float:
 
 
 def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> pd.DataFrame:
-    """What every layer adds to those before it (``group`` added), and what the whole loses without
-    it (left out): F1, recall and tokens with it minus those without it, each with its interval. The
+    """The gain of every layer over the layers before it (``group`` added), and its gain within the
+    whole (left out): F1, recall and tokens with it minus without it, each with its interval. The
     judge, if it is on, is added last; leaving out another layer is measured without the judge."""
     each = frame(records, by="query")
     sides = {name: group.set_index("id") for name, group in by_variant(each).items()}
@@ -315,8 +314,8 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
 
 
 def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
-    """The queries with the current settings beside the unfiltered first k (``_a``): what they lose
-    first, then by F1. ``gain`` is the difference in F1."""
+    """Compare the current settings with the unfiltered first k (``_a``), query by query: queries
+    that lose relevant chunks first, then by F1. ``gain`` is the difference in F1."""
     each = frame(records, by="query")
     own, plain = (each[each["variant"] == name] for name in (CURRENT, UNFILTERED))
     both = side_by_side(plain, own).rename(columns=lambda name: name.removesuffix("_b"))
@@ -324,7 +323,7 @@ def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
 
 
 def of_kind(questions: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The `questions` of one kind, as `ABOUT_KINDS` says; highlights with the largest gain
+    """The `questions` of one kind (see `ABOUT_KINDS`); highlights are sorted by the largest gain
     first."""
     gain = questions["gain"]
     match kind:
@@ -339,14 +338,14 @@ def of_kind(questions: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
 
 def noise_reduction(rows: pd.DataFrame) -> float | None:
-    """The share of irrelevant chunks that was removed, over all queries together. None if the
-    unfiltered first k have none, and negative if there are more after."""
+    """The share of irrelevant chunks that the filter removed, over all queries together. None if
+    the unfiltered first k have none; negative if the filter keeps more of them."""
     before, after = rows["noise"].sum(), (rows["kept"] - rows["found"]).sum()
     return None if before == 0 else float(1 - after / before)
 
 
 def _plain(records: Iterable[QueryRecord]) -> list[QueryRecord]:
-    """The records of the unfiltered first k of every labelled query; of several k, the first."""
+    """The record of every labelled query's unfiltered first k; the first one if k varies."""
     first: dict[str, QueryRecord] = {}
     for record in records:
         if record.curve is not None and record.labelled:
@@ -370,7 +369,7 @@ def _means(name: str, group: pd.DataFrame) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
-    """Rows as a frame. Texts are objects, because the text type of pandas refuses lone
+    """Rows as a frame. Texts have the dtype object, because pandas' string dtype refuses lone
     surrogates."""
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else _COLUMNS)}
     return pd.DataFrame({

@@ -1,15 +1,15 @@
-"""The gate: whether a filter meets its limits and still reaches its baseline. Pure, but for `read`
+"""The gate: whether a filter meets its limits and still reaches its baseline. Pure, except `read`
 and `read_log`.
 
-A broad drop is a drop of the mean that is larger than allowed and that a paired permutation test
-does not attribute to chance. A severe loss is a large loss of a single query, which a mean would
-hide. Queries and labelled chunks that are gone fail, too: without them, the figures that are left
-can look fine. What is checked are rows of `evaluate.frame` by query.
+A broad drop is a drop of the mean that is larger than allowed and significant in a paired
+permutation test. A severe loss is a large loss of a single query, which a mean would hide. The gate
+also fails if queries or labelled chunks are gone: without them, the remaining figures can look
+fine. The checks read rows of `evaluate.frame` by query.
 
 Drift needs no labels: two-sample tests compare how questions are answered with the baseline. The
-best distance as a share of the background is what the search finds before the filter acts. If it
-moved, the corpus or the model did, or other things are asked. If only the rest moved, the filter
-decides otherwise.
+best distance as a share of the background shows what the search finds before the filter acts. If it
+moved, the corpus, the model or the questions changed. If only other figures moved, the filter
+decides differently.
 
 Source: docs/design.md#evaluate.
 """
@@ -43,7 +43,7 @@ from ragfilter.text.titles import query_name
 GATED = ("precision", "recall", "f1", "kept", "lost")
 """The figures that can be limited: means of per-query values over the labelled queries."""
 SHARES = ("precision", "recall", "f1")
-"""Those that must not drop."""
+"""Figures that must not drop."""
 ORIGINS = {
     "collection": "another collection",
     "collection_version": "another version of the collection",
@@ -51,13 +51,13 @@ ORIGINS = {
     "model": "another embedding model",
     "space": "another distance metric",
 }
-"""In which respects a baseline may belong to something else."""
+"""How a baseline may differ from the current measurement."""
 EPSILON = 1e-9
 SIGNIFICANT = 0.05
 SEVERE = 0.5
 DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
-"""What recall and F1, which are always checked, may drop unless limits say otherwise."""
+"""How much recall and F1 may drop by default; both are always checked."""
 RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
 NAMES = {
     "precision": "precision", "recall": "recall", "f1": "F1", "kept": "kept chunks",
@@ -65,9 +65,9 @@ NAMES = {
 }  # fmt: skip
 WIDTH = 60
 SHOWN = 20
-"""How many of the questions are listed where there is little room."""
+"""Maximum number of listed questions if space is limited."""
 LEVEL = 0.05
-"""The chance of a false alarm in all figures of drift together."""
+"""The probability of a false alarm over all drift figures together."""
 MIN_QUERIES = 8
 """With fewer questions on a side, drift is not tested."""
 SEARCHED = "best distance ÷ background"
@@ -80,7 +80,7 @@ class _Value(BaseModel):
 
 
 class Limit(_Value):
-    """A figure, and the value that its mean must reach (`at` least) or must not exceed."""
+    """A figure and the value that its mean must reach (`at` least) or not exceed (`at` most)."""
 
     figure: str
     at: Literal["least", "most"]
@@ -94,8 +94,8 @@ class Limit(_Value):
 
 
 class Check(Limit):
-    """A limit with the actual mean. `beyond` has the figures of the queries that break the limit
-    themselves by id, worst first."""
+    """A limit with the actual mean. `beyond` has the figures of single queries that break the
+    limit, by id, worst first."""
 
     value: float
     passed: bool
@@ -106,12 +106,12 @@ class Check(Limit):
 
     @property
     def line(self) -> str:
-        """What was checked, and what came out; not whether it passed."""
+        """The check and its result in one line, without whether it passed."""
         return f"mean {NAMES[self.figure]} {self.value:.3f}, at {self.at} {self.limit:g}"
 
     @property
     def reasons(self) -> dict[str, str]:
-        """The queries that break it, worst first, each with the reason."""
+        """The reason of each query that breaks the check, worst first."""
         sign = "<" if self.at == "least" else ">"
         write = numbers.apart if self.figure in SHARES else "{:g} {} {:g}".format
         return {
@@ -121,9 +121,9 @@ class Check(Limit):
 
 
 class Drop(_Value):
-    """A figure compared with the baseline, over the queries that both have. The mean may drop from
-    `before` to `value` by `allowed`. `lost` has the changes of the queries that lost something by
-    id, worst first, and `severe` of those that lost `SEVERE` (of 1) or more."""
+    """A figure compared with the baseline, over the queries that both have. The mean went from
+    `before` to `value` and may drop by `allowed`. `lost` has the changes of all queries that lost
+    something, by id, worst first; `severe` of those that lost `SEVERE` (of 1) or more."""
 
     figure: str
     allowed: float
@@ -139,7 +139,7 @@ class Drop(_Value):
 
     @property
     def line(self) -> str:
-        """As of a check."""
+        """As `Check` has it."""
         severe = f"; {counted(len(self.severe), 'question')} lost 0.5 or more"
         return (
             f"mean {NAMES[self.figure]} {self.value:.3f}, baseline {self.before:.3f}: "
@@ -149,13 +149,13 @@ class Drop(_Value):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """As of a check."""
+        """As `Check` has it."""
         return {i: f"{NAMES[self.figure]} {signed(change)}" for i, change in self.lost.items()}
 
 
 class Gone(_Value):
-    """Of the baseline's queries, those that were not measured, and for others how many relevant
-    chunks fewer they have now."""
+    """The baseline's queries that were not measured and, for its other queries, how many relevant
+    chunks they have lost."""
 
     queries: tuple[str, ...]
     relevant: Mapping[str, int]
@@ -169,7 +169,7 @@ class Gone(_Value):
 
     @property
     def line(self) -> str:
-        """As of a check."""
+        """As `Check` has it."""
         if self.passed:
             return "all questions and relevant chunks of the baseline are there"
         fewer = sum(self.relevant.values())
@@ -179,13 +179,13 @@ class Gone(_Value):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """As of a check."""
+        """As `Check` has it."""
         fewer = {i: f"{n} fewer relevant" for i, n in self.relevant.items()}
         return {**dict.fromkeys(self.queries, "not measured"), **fewer}
 
 
 class Shift(_Value):
-    """A figure before and now: means or, for a share, from 0 to 1. `moved`: more than chance."""
+    """A figure before and now: means or, for a share, from 0 to 1. `moved`: significantly."""
 
     figure: str
     before: float
@@ -200,7 +200,7 @@ class Shift(_Value):
 class Gate(_Value):
     """Every check with its outcome. `gone` is None without a baseline, or if only some of the
     queries were measured. `notes` say how the baseline differs from what was measured, `drift` how
-    the questions are answered otherwise, and `verdict` what moved."""
+    answers to the questions have changed, and `verdict` what moved."""
 
     passed: bool
     gone: Gone | None
@@ -216,7 +216,7 @@ class Gate(_Value):
 
 
 class ReachedFigures(_Value):
-    """What one query reached, its number of relevant chunks, and what tells drift: the best
+    """The figures of one query, its number of relevant chunks, and what drift tests need: the best
     distance as a share of the background (None without distances), the number of kept chunks, and
     whether a layer fell back."""
 
@@ -230,7 +230,7 @@ class ReachedFigures(_Value):
 
 
 class BaselineOrigin(_Value):
-    """What a baseline belongs to."""
+    """What a baseline was measured on."""
 
     collection: str
     collection_version: str
@@ -259,7 +259,7 @@ def reached(records: Iterable[QueryRecord]) -> pd.DataFrame:
 
 
 def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
-    """What these queries reach."""
+    """The baseline of these rows."""
     queries = {
         row["id"]: ReachedFigures(
             relevant=row["relevant"],
@@ -312,10 +312,10 @@ def decide(
     partly: bool = False,
     mapped: float | None = None,
 ) -> Gate:
-    """Check what was `reached` against the limits, and against a baseline, if there is one; `now`
-    is what was measured. `allowed` is how much the mean of a figure may drop; `partly` says that
-    only some of the queries were measured; `mapped` is the share of labels that were mapped to
-    other chunks, if any. Raises InputError if the baseline has none of the queries."""
+    """Check the rows of `reached` against the limits and, if given, a baseline. `now` is the origin
+    of the rows. `allowed` is how much the mean of a figure may drop. `partly`: only some of the
+    queries were measured. `mapped` is the share of labels that were mapped to other chunks, if any.
+    Raises InputError if the baseline has none of the queries."""
     checks = tuple(_check(rows, limit) for limit in limits)
     passed = all(check.passed for check in checks)
     if baseline is None or now is None:
@@ -339,7 +339,7 @@ def decide(
         for i, each in sorted(baseline.queries.items())
         if i in relevant and each.relevant != relevant[i]
     }
-    # Chunks of another size would not leave every question with as many that are relevant.
+    # Chunks of another size change how many are relevant to each question.
     other_version = baseline.collection_version != now.collection_version
     rechunked = mapped is not None and other_version and bool(lost)
     if rechunked:
@@ -374,8 +374,8 @@ def answers(baseline: Baseline) -> pd.DataFrame:
 
 
 def shifts(before: pd.DataFrame, now: pd.DataFrame) -> tuple[Shift, ...]:
-    """How the figures of two samples of questions differ, without those for which one of them is
-    too small. Both have the columns ``nearness`` (NaN without distances), ``kept`` and
+    """How the figures of two samples of questions differ. A figure is left out if one sample is too
+    small for it. Both have the columns ``nearness`` (NaN without distances), ``kept`` and
     ``fell_back``."""
     with extra("eval"):
         from scipy.stats import fisher_exact, ks_2samp
@@ -405,7 +405,7 @@ def shifts(before: pd.DataFrame, now: pd.DataFrame) -> tuple[Shift, ...]:
 
 
 def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
-    """What moved, in a sentence; empty if nothing did and the filter is not `worse`, either."""
+    """What moved, in a sentence; empty if nothing moved and the filter is not `worse` either."""
     moved = [shift for shift in compared if shift.moved]
     figures = ", ".join(map(str, moved))
     if any(shift.figure == SEARCHED for shift in moved):
@@ -416,8 +416,8 @@ def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
 
 
 def read_log(path: Path) -> pd.DataFrame:
-    """The questions of a log that ragfilter wrote as JSON lines, for `shifts`; other lines are left
-    out. Raises InputError if there is none."""
+    """Read the questions from a log that ragfilter wrote as JSON lines, for `shifts`. Other lines
+    are skipped. Raises InputError if there are none."""
     questions = []
     for line in read_lines(path):
         try:
@@ -437,9 +437,8 @@ def read_log(path: Path) -> pd.DataFrame:
 
 def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
     """The questions that break these checks, each in one line with all its reasons; at most
-    `SHOWN`, and how many more there are. `texts` has the questions by id. Pass first the checks
-    whose questions are to come first: a limit on a mean also names questions that are as they
-    were."""
+    `SHOWN`, and how many more there are. `texts` has the questions by id. Questions come in the
+    order of the checks. Limits on a mean should come last: they also name unchanged questions."""
     reasons: dict[str, list[str]] = {}
     for one in checks:
         for query_id, reason in ({} if one.passed else one.reasons).items():

@@ -1,4 +1,4 @@
-"""Labelled queries: choosing among them, and those that a user may see. Pure."""
+"""Labelled queries: choosing among them, and what a user can see of them. Pure."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Labels:
 
 
 def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The queries in `only` (all if it is empty) but those in `leave_out`, with their labels.
+    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
 
-    Raises InputError for an unknown id, and if there are labels and none of them is left, or
-    nothing relevant.
+    Raises InputError for an unknown id, and if there were labels but none, or none that says
+    relevant, is left.
     """
     only, leave_out = frozenset(only) or labels.queries.keys(), frozenset(leave_out)
     if unknown := sorted((only | leave_out) - labels.queries.keys()):
@@ -70,8 +70,8 @@ def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = 
 def missing(
     named: Iterable[str], ids: Container[str], *, collection: str = "", remedy: str = ""
 ) -> tuple[str, ...]:
-    """The labelled chunk ids that are not among `ids`: the collection's, or of a caller's
-    hits. Each counts once. Raises InputError if there are labels and none of their ids exists."""
+    """The distinct labelled chunk ids that are not among `ids`, which are the collection's or a
+    caller's hits'. Raises InputError if there are labels and none of their ids exists."""
     named = dict.fromkeys(named)
     absent = tuple(chunk for chunk in named if chunk not in ids)
     if named and len(absent) == len(named):
@@ -85,9 +85,9 @@ def missing(
 
 
 def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
-    """The labels without chunks that no longer exist, which nothing can find, and without chunks
-    that `user` may not see, since figures must not reveal them. Queries without any labels left are
-    removed."""
+    """The labels, except those of chunks that no longer exist (nothing can find them) or that
+    `user` cannot see (figures must not reveal them). Queries without any labels left are dropped.
+    """
     if user.unrestricted and not catalogue:
         # The store is too large to list its chunks.
         return labels
@@ -100,8 +100,8 @@ def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Label
 
 
 def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
-    """The visible labels, without the queries that had relevant chunks and have none left: keeping
-    nothing would look correct for them. Raises InputError if nothing relevant is left at all."""
+    """The visible labels, without queries that have lost all their relevant chunks: for these,
+    keeping nothing would look correct. Raises InputError if nothing relevant is left at all."""
     left = visible(labels, catalogue, user)
     kept = {
         i: grades

@@ -2,9 +2,9 @@
 
 Source: docs/design.md#labels. The decisions:
 
-- It labels the first hits of the unfiltered ranking and those that people have labelled, so that
-  the two can be compared. It is not asked again about what it has labelled before.
-- It sees a few chunks at a time, so that they stay whole, without rank and score.
+- It labels the first hits of the unfiltered ranking, and the hits that people have labelled, so
+  both can be compared. It is not asked twice about the same chunk.
+- It sees a few chunks at a time, so they fit uncut, without rank and score.
 - Only explicit labels count. A chunk that it leaves out has no label.
 """
 
@@ -24,7 +24,7 @@ from ragfilter.evaluate.measure import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.model import User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import ChunkRow
@@ -34,9 +34,9 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 
 TOGETHER = 5
-"""Chunks in one prompt: few enough to stay whole."""
+"""Chunks in one prompt: few enough to fit uncut."""
 MAX_FAILED = 3
-"""Consecutive failed calls after which no more are made."""
+"""Maximum number of consecutive failed calls."""
 WORDS = PromptVariant(
     name="labels",
     version="1",
@@ -63,7 +63,7 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Bill:
     """The estimated cost of requests. `remembered` calls are cached and cost nothing. Tokens are
-    estimates; `cost`, in `currency`, is None without prices."""
+    estimates; `cost` is in `currency`, None without prices."""
 
     questions: int
     chunks: int
@@ -106,14 +106,14 @@ def requests(
     *,
     depth: int,
 ) -> Iterator[Request]:
-    """Yield what to ask about every question. The user may see every chunk in it.
+    """Yield the request for every question. It contains only chunks that the user can see.
 
     Raises InputError if no LLM is configured, and what `gather` raises.
     """
     if backends.chat is None:
         raise InputError("Proposing labels needs an LLM, and none is configured.", remedy=NO_LLM)
     model = backends.chat.name
-    judge, viewed = settings.judge, viewer(user, settings)
+    judge, viewed = settings.judge, effective_user(user, settings)
     plain = settings.with_values({"judge.enabled": False, "retrieval.source_pattern": ""})
     for question in dict.fromkeys(text.strip() for text in questions):
         own = [label for label in standing if label.query == question]
@@ -159,7 +159,7 @@ def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = N
 
 
 def keep(proposal: LabelProposal, book: LabelBook, collection: str, backends: Backends) -> int:
-    """Store the proposed labels as the model's. Returns how many. Raises StoreError."""
+    """Store the proposed labels as made by the model. Returns how many. Raises StoreError."""
     assert backends.chat is not None
     labels = [(proposal.question, i, grade) for i, grade in proposal.grades.items()]
     return book.add(collection, labels, who=backends.chat.name, made_by="llm") if labels else 0
@@ -193,7 +193,7 @@ Grades = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement over the pairs that both have labelled. `kappa` is Cohen's, over relevant or
+    """The agreement over the pairs that both have labelled. `kappa` is Cohen's, for relevant or
     not; None if there are no pairs, or if chance alone would give full agreement."""
 
     pairs: int
@@ -237,24 +237,24 @@ def agreement(human: Grades, llm: Grades) -> Agreement:
 
 
 FIRST, BESIDE, SAMPLED = 6, 4, 6
-"""How many chunks of a question are offered: of the first ranks, with which the question is done;
-then beside the cut; then of the rest."""
+"""How many chunks to label are offered for a question: the first ranks, which complete the
+question; then those next to the cut; then a sample of the rest."""
 RANKS = 50
-"""How far down the ranking chunks are offered."""
+"""Chunks are offered down to this rank."""
 
 
 def to_label(rows: Sequence[ChunkRow], cut: Sequence[str], query: str, *, blind: bool) -> list[str]:
-    """The chunks to label for a question: the first `FIRST` ranks, then those beside the cut, whose
-    labels say most about where it belongs, then a sample of the rest. `cut` holds the ids in the
-    order in which they reached the cut. `blind`: the same chunks in an order that depends only on
-    the question."""
+    """The chunks to label for a question: the first `FIRST` ranks, then those nearest the cut,
+    whose labels say most about where it belongs, then a sample of the rest. `cut` has the ids in
+    the order in which they reached the cut. `blind`: the same chunks, ordered by a hash of question
+    and chunk."""
     ranked = [row.id for row in rows if row.rank][:RANKS]
     kept = {row.id for row in rows if row.kept}
     first = ranked[:FIRST]
     here = {row.id for row in rows}
     line = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:RANKS]
     last = max((place for place, i in enumerate(line) if i in kept), default=-1)
-    # Chunks from an expansion and pinned chunks are also on the near side of the cut.
+    # Chunks from an expansion and pinned chunks are also on the kept side of the cut.
     line[last + 1 : last + 1] = beyond = [row.id for row in rows if row.kept and row.id not in line]
     last += len(beyond)
     nearest = sorted(range(len(line)), key=lambda place: abs(place - last - 0.5))

@@ -1,11 +1,11 @@
 """Learn from labels how likely each hit is to be relevant. Pure; scikit-learn, seeded.
 
 The models are logistic regression and gradient boosting with small trees. Cross-validation over the
-given queries chooses between them. It also chooses the layers before the cutoff, and whether hits
-are taken in their order or the likeliest first. docs/design.md#calibrated.
+given queries chooses between them, the layers before the cutoff, and whether hits are taken in
+their order or likeliest first. See docs/design.md#calibrated.
 
-A reranker's scores of any range get a logistic map to 0..1, the share of relevant chunks among
-those with that score. docs/tuning.md.
+Reranker scores of any range are mapped to 0..1 by a logistic function: the share of relevant chunks
+among those with that score. See docs/tuning.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
 from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import cut, cutoff_detail
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import (
@@ -44,15 +44,15 @@ from ragfilter.settings.schema import FEATURES, MIN_LABELLED, Calibration, Setti
 DEPTH = 50
 """How many hits of each query are used."""
 BOOSTED_FROM = 50
-"""With this many labelled queries, trees are tried too."""
+"""Minimum number of labelled queries to try trees too."""
 INNER = 4
 """Folds used to choose the kind of model."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """The cutoff's input for one query: its text, features and tokens of each hit, whether it is
-    relevant, how many are pinned, and how many chunks are labelled relevant in all."""
+    """The cutoff's input for one query: the query's text; each hit's features, tokens and whether
+    it is relevant; the number of pinned hits, and of all chunks that are labelled relevant."""
 
     query: str
     features: Mapping[str, Floats]
@@ -64,20 +64,20 @@ class TrainingExample:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a calibration records about its origin, besides what the pools know."""
+    """What a calibration records about its origin, apart from what the pools say."""
 
     labels: str = ""
     date: str = ""
 
     @classmethod
     def of(cls, labels: Labels) -> Provenance:
-        """Of these labels, today."""
+        """The provenance of these labels, dated today."""
         return cls(labels_version(labels), date.today().isoformat())
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Settings with what was learned, and every figure of each query by models that did not see
+    """Settings with what was learned, and all figures of each query, by models that did not see
     it."""
 
     settings: Settings
@@ -97,8 +97,8 @@ def learn(
 ) -> Learned:
     """Learn the calibrated settings that serve the target best on held-out queries.
 
-    `examples` are the same queries with each of several settings; `pool` is any of theirs. Raises
-    ValueError if no hits, or all of them, are relevant.
+    `examples` has the same queries for each of several settings; `pool` is one of their pools.
+    Raises ValueError if no hits, or all of them, are relevant.
     """
     n = len(next(iter(examples.values())))
     tried: list[tuple[Settings, Settings, bool]] = []
@@ -110,7 +110,7 @@ def learn(
             try:
                 chances = _held_out(each, about, base, boosted=boosted)
             except ValueError as error:
-                # With another quality layer there may be more relevant hits to learn from.
+                # With other quality settings, there may be more relevant hits to learn from.
                 why = str(error)
                 continue
             about = about.model_copy(update={"keeps": _keeps(each, chances)})
@@ -130,7 +130,7 @@ def learn(
 
 
 def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ...]:
-    """The features that are certain to exist with these settings, and that the examples have."""
+    """The features that always exist with these settings, and that the examples have."""
     scored = always_reranks(base.quality) and all(
         each.features.keys() >= SCORED for each in examples if each.features
     )
@@ -147,7 +147,7 @@ def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
     }
     if target.figure == "tokens":
         for share in about.keeps:
-            # A share of the relevant chunks is never kept as a prefix.
+            # A recall target takes the likeliest hits first, never a prefix of the ranking.
             yield {
                 **common, "cutoff.target": "recall", "cutoff.recall": float(share),
                 "cutoff.prefix": False,
@@ -173,10 +173,10 @@ def _held_out(
 
 
 def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> dict[str, float]:
-    """Split-conformal thresholds: the probability that all but a share of the relevant hits reach.
+    """Split-conformal thresholds: by share, the probability that this share of relevant hits reach.
 
-    Of n hits this is the ⌊(1 − share)(n + 1)⌋-th smallest: another hit reaches it with a
-    probability of at least that share. Shares that need more labels than there are get left out.
+    It is the ⌊(1 − share)(n + 1)⌋-th smallest of n hits' probabilities: a new relevant hit reaches
+    it with a probability of at least the share. Shares that need more labels are left out.
     """
     relevant = [c[each.relevant > 0] for each, c in zip(examples, chances, strict=True)]
     ordered = np.sort(np.concatenate(relevant))
@@ -192,7 +192,7 @@ def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> di
 def _outcomes(
     examples: Sequence[TrainingExample], chances: Sequence[Floats], settings: Settings
 ) -> dict[str, Floats]:
-    """Every figure of each query if its hits had these probabilities. Layers after the cutoff are
+    """All figures of each query if its hits had these probabilities. Layers after the cutoff are
     ignored, since this only chooses between models."""
     counts = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
     wanted = [each.wanted for each in examples]
@@ -211,7 +211,7 @@ def _counts(each: TrainingExample, chances: Floats, settings: Settings) -> Count
 def _about(
     examples: Sequence[TrainingExample], base: Settings, pool: Pool, provenance: Provenance
 ) -> Calibration:
-    """A calibration with its origin, which has not learned anything yet."""
+    """A calibration that records its origin, but has not learned anything yet."""
     return Calibration(
         collection=pool.collection,
         embedder=pool.embedder,
@@ -230,13 +230,13 @@ def _about(
 def example(
     pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None
 ) -> TrainingExample:
-    """The input of the cutoff of `settings`, whatever the cutoff's own settings are."""
+    """The input of the cutoff under `settings`, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     result = replay(pool, base, user)
     trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids = detail.ids[:DEPTH] if detail else ()
     hits = {hit.id: hit for hit in result.hits}
-    inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
+    inputs = LayerInput(base, pool, scan_rules(pool), effective_user(user, base))
     relevant = relevant_of(labels)
     return TrainingExample(
         pool.query,
@@ -251,8 +251,8 @@ def example(
 def calibrate(
     examples: Sequence[TrainingExample], about: Calibration, names: Sequence[str], *, boosted: bool
 ) -> Calibration:
-    """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError if
-    no hits, or all of them, are relevant."""
+    """Fit the log-odds of relevance over all hits of these examples, and add them to `about`.
+    Raises ValueError if no hits, or all of them, are relevant."""
     with_hits = [each for each in examples if each.features]
     if not with_hits:
         raise ValueError("no query has a hit")
@@ -266,8 +266,8 @@ def calibrate(
 
 
 def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
-    """L2-regularised on standardised features; the returned weights are for the original
-    features."""
+    """Fit with L2 regularisation on standardised features; the returned weights are for the
+    original features."""
     with extra("eval"):
         from sklearn.linear_model import LogisticRegression
 
@@ -282,7 +282,7 @@ def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any
 
 
 def _boosted(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
-    """Sixty trees of depth two, small enough to be read."""
+    """Fit sixty trees of depth two, small enough for people to read."""
     with extra("eval"):
         from sklearn.ensemble import GradientBoostingClassifier
 
@@ -307,22 +307,21 @@ def _split(tree: Any, node: int, names: Sequence[str], rate: float) -> Split | f
 
 
 def _short(value: Any) -> float:
-    """Four significant digits, to keep the file readable."""
+    """Round to four significant digits, to keep the file readable."""
     return float(f"{value:.4g}")
 
 
 Examples = Mapping[Settings, Sequence[TrainingExample]]
-"""The cutoff's input for every query, for each of several settings."""
+"""Settings → the cutoff's input for every query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """What was learned from the labelled queries: from all (`whole`), and per fold from the other
-    folds.
+    """What was learned from all labelled queries (`whole`), and for each fold from the others.
 
-    `figures` measure each query with what was learned without it; `budget` does the same if the
-    context budget decides how many chunks are kept. `dial` maps the share of relevant hits to keep
-    to the share that was kept on held-out queries.
+    `figures` measure each query with what was learned without its fold; `budget` does the same if
+    the context budget decides how many chunks are kept. `dial` maps the share of relevant hits to
+    keep to the share that was kept on held-out queries.
     """
 
     whole: Learned
@@ -341,7 +340,7 @@ def learn_by_fold(
     provenance: Provenance,
     target: Target,
 ) -> Lessons:
-    """Learn what can follow each of `bases`, leaving out one fold at a time. Raises ValueError for
+    """Learn a cutoff after each of `bases`, leaving out one fold at a time. Raises ValueError for
     fewer than `MIN_LABELLED` queries, and if there is nothing to learn."""
     if len(pools) < MIN_LABELLED:
         raise ValueError(f"learning needs at least {MIN_LABELLED} labelled queries")
@@ -356,7 +355,7 @@ def learn_by_fold(
 
     by_fold = {int(fold): learned(np.flatnonzero(folds != fold)) for fold in np.unique(folds)}
     outcomes = [
-        # For the target, and to fill the context budget.
+        # Once for the target, and once to fill the context budget.
         sweep({i: pool}, qrels, [own, own.with_values({"cutoff.target": "budget"})], user)
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
         for own in (by_fold[int(fold)].settings,)
@@ -396,7 +395,7 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
 
 @dataclass(frozen=True, slots=True)
 class RerankFit:
-    """The map, and what it was fitted on."""
+    """The logistic map, and what it was fitted on."""
 
     slope: float
     offset: float
@@ -413,8 +412,8 @@ def fit_reranker(
     depth: int,
     progress: Progress | None = None,
 ) -> RerankFit:
-    """Fit the scores of the first `depth` hits of each pool. Raises InputError for too few labels,
-    or if the scores do not rise with relevance, and ModelError."""
+    """Fit the map to the scores of each pool's first `depth` hits. Raises InputError for too few
+    labels or if the scores do not rise with relevance, and ModelError."""
     scores, labels = list[float](), list[float]()
     for done, (query_id, pool) in enumerate(pools.items(), start=1):
         relevant = relevant_of(qrels[query_id])

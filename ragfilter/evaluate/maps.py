@@ -17,7 +17,7 @@ from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
-from ragfilter.evaluate.tune import GRID, SHARES, gathering
+from ragfilter.evaluate.tune import GRID, SHARES, gather_settings
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON
@@ -28,18 +28,18 @@ from ragfilter.settings.schema import Cutoff, Settings, field
 
 THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
 FINE, LINE, COARSE = 50, 31, 9
-"""How many values an axis has: computed at once, replayed alone, replayed with another axis."""
+"""Number of values on an axis: if computed at once, replayed alone, or replayed with another."""
 MAGNITUDES = 100
-"""An axis grows by factors instead of steps if it ends above this multiple of its lowest value."""
+"""An axis is logarithmic if its highest value is above this multiple of its lowest value."""
 NONE = ""
 Figures = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The figures of every setting of one or two axes: x by row, y by column (one column without
-    y). NaN if the settings refuse the values, such as a minimum above its maximum, and if rerank
-    scores are missing."""
+    """The figures at every value of one or two axes: x by row, y by column (one column without y).
+    NaN if the settings refuse the values, such as a minimum above its maximum, or if rerank scores
+    are missing."""
 
     x: FieldInfo
     y: FieldInfo | None
@@ -62,7 +62,7 @@ class Map:
 
     @property
     def left_out(self) -> str:
-        """How many places have no figures and why, in words; empty if all have."""
+        """How many places have no figures, and why, in words; empty if all have some."""
         n = len(self.xs) * len(self.ys) - len(self.places)
         why = "their values contradict each other, or rerank scores are missing"
         return f"{n} left out, because {why}" if n else ""
@@ -72,7 +72,7 @@ class Map:
         return {name: float(values.ravel()[place]) for name, values in self.figures.items()}
 
     def highest(self, figure: str) -> int:
-        """The flat index where a figure is highest, the first of several."""
+        """The flat index where a figure is highest, the first one if tied."""
         flat = self.figures[figure].ravel()
         return int(np.argmax(flat >= np.nanmax(flat) - 1e-12))
 
@@ -95,8 +95,8 @@ class Map:
 
 
 def axes(settings: Settings) -> list[str]:
-    """The numeric settings that act with the current layers, those that end the list first. Never
-    empty, because the context layer has its budget."""
+    """The numeric settings that have an effect with the current layers; those that cut off the list
+    come first. Never empty, because the context layer has its budget."""
     paths = ["retrieval.k"] if layer("top_k").enabled(settings) else []
     for spec in sorted(LAYERS, key=lambda spec: spec.name != "cutoff"):
         varied = spec.settings_names and spec.name not in ("clearance", "judge")
@@ -109,13 +109,13 @@ def axes(settings: Settings) -> list[str]:
 
 
 def usual(paths: Sequence[str]) -> str:
-    """The default axis: the setting by which the strategy cuts, otherwise the first one."""
+    """The default axis: the setting that the strategy cuts by, otherwise the first one."""
     own = (f"cutoff.{name}" for name in (*SHARES, *GRID))
     return next((path for path in own if path in paths), paths[0])
 
 
 def fast(settings: Settings, x: str, y: str) -> bool:
-    """Whether the map can be computed without replaying every setting, if hits have distances."""
+    """Whether the map can be computed without replaying every value, if the hits have distances."""
     return (
         settings.cutoff.enabled
         and settings.cutoff.strategy == "gap"
@@ -126,13 +126,13 @@ def fast(settings: Settings, x: str, y: str) -> bool:
 
 
 def gathering_for(settings: Settings, x: str, y: str) -> Settings:
-    """The settings to gather with: if an axis decides what is reranked, with the scores that any
-    place may need."""
+    """The settings to gather with. If an axis decides which hits are reranked, they gather the
+    scores for all places."""
     quality, names = settings.quality, [layer.name for layer in LAYERS]
     early = names[: names.index("quality") + 1]
     scored = quality.enabled and quality.reranker != "none"
     if scored and any(path.partition(".")[0] in early for path in (x, y)):
-        return gathering(settings, rerank=True)
+        return gather_settings(settings, rerank=True)
     return settings
 
 
@@ -183,7 +183,7 @@ def make(
 
 
 def by_factors(low: float, high: float) -> bool:
-    """Whether an axis between these values grows by factors instead of steps."""
+    """Whether an axis between these values is logarithmic."""
     return low > 0 and high / low > MAGNITUDES
 
 
@@ -192,7 +192,7 @@ def points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
     # The interesting part of a budget from 50 to 32,000 tokens is in the hundreds.
     spaced = np.geomspace if by_factors(low, high) else np.linspace
-    # Only values that a slider can have.
+    # Keep only values that a slider can have.
     step = float(info.step or 1)
     values = np.round(np.round(spaced(low, high, n) / step) * step, 6)
     values = np.unique(np.maximum(values, low))
@@ -216,8 +216,8 @@ Points = Sequence[float] | Floats
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The cutoff's input for one query: the values in order, how many of them are pinned, and each
-    figure by the number of hits that the cutoff lets through (from 0)."""
+    """The cutoff's input for one query: the values in order, the number of pinned ones, and each
+    figure by the number of hits that the cutoff keeps (from 0)."""
 
     id: str
     values: Floats
@@ -228,7 +228,7 @@ class Ranking:
 def rankings(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
 ) -> tuple[Ranking, ...]:
-    """The cutoff's input with these settings, whatever the cutoff's own settings are."""
+    """The cutoff's input under these settings, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     return tuple(_ranking(i, pool, qrels[i], base, user) for i, pool in pools.items())
 
@@ -236,7 +236,7 @@ def rankings(
 def gap_cuts(
     ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offsets: Points
 ) -> Counts:
-    """How many hits the strategy `gap` lets through, by query, threshold and offset."""
+    """How many hits the strategy `gap` keeps, by query, threshold and offset."""
     limits, best = np.asarray(offsets, dtype=np.float64), np.asarray(thresholds, dtype=np.float64)
     cuts = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
     for place, each in enumerate(ranked):
@@ -247,7 +247,7 @@ def gap_cuts(
         after, size = _cliff(looked, pins, first=1 if cutoff.skip_first else 0)
         free = looked[pins:]
         line = looked.min() + limits + EPSILON
-        # The first value beyond a line is beyond all values before it. If none is, all stay.
+        # The first value beyond a line is a new maximum. If none is beyond it, all hits stay.
         first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
         wished = np.where(
             (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
@@ -258,7 +258,7 @@ def gap_cuts(
 
 
 def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:
-    """The mean of every figure for each setting of `cuts` (first axis: queries)."""
+    """The mean of every figure at each place of `cuts`, whose first axis is the queries."""
     return {
         name: np.mean([each.by_cut[name][cuts[place]] for place, each in enumerate(ranked)], axis=0)
         for name in SET_FIGURES
@@ -278,8 +278,8 @@ def pareto(recall: Floats, tokens: Floats) -> list[int]:
 
 
 def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
-    """The hit after which the largest gap that may be a cliff lies, and its size; −1 if there is
-    none. The `first` gaps (0 or 1) are not considered."""
+    """The hit before the largest gap that may be a cliff, and the gap's size; −1 if there is none.
+    The `first` gaps (0 or 1) are not considered."""
     gaps = np.diff(values)
     first = max(first, pins - 1)
     if len(gaps) <= first:

@@ -1,15 +1,15 @@
-"""Measures variants of settings over queries. The only place that does.
+"""Measures variants of settings over queries. Only `sweep` and `effect` count without it.
 
-`measure` has the effects: one search per query, and what the variants need of models. It yields the
-records of a query at a time, so that an early stop keeps what is done. `count` is pure: it replays
-a pool with every variant and counts. Every figure follows from these records; see `evaluate.frame`.
+`measure` has side effects: one search per query, and the model calls that the variants need. It
+yields the records query by query, so an early stop loses nothing. `records_of` is pure: it replays
+a pool with every variant and counts. All figures follow from records; see `evaluate.frame`.
 
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework"; Adaptive Filtering
 Algorithm, "Evaluation Metrics". Conventions:
 
 - Relevant means a label of 1 or more. A kept chunk without a label counts as irrelevant.
-- Of the unfiltered first k, those that fit the context budget count, as in a prompt. The unfiltered
-  ranking obeys clearance if the settings switch it on.
+- Only those of the unfiltered first k that fit the context budget count, as in a prompt. The
+  unfiltered ranking obeys clearance if the settings switch it on.
 - A cached answer of the judge counts with the tokens and milliseconds of the original call.
 """
 
@@ -32,7 +32,7 @@ from ragfilter.evaluate.metrics import ndcg, relevant_of
 from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
 from ragfilter.evaluate.variants import UNFILTERED, Variant
 from ragfilter.layers.base import nearness
-from ragfilter.layers.clearance import viewer, visible_pool
+from ragfilter.layers.clearance import effective_user, visible_pool
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User
 from ragfilter.protocols import ChatModel, Progress
@@ -40,23 +40,22 @@ from ragfilter.report import judge_stats
 from ragfilter.settings.schema import Settings
 
 PATIENT = {"quality.reranker_timeout_ms": 600_000}
-"""Nobody is waiting for an answer here, so a late score is not a failure."""
+"""Nobody waits for an answer here, so a late score is not a failure."""
 NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRecord:
-    """What one variant keeps for one query, as far as it fits the prompt.
+    """The chunks that one variant keeps for one query and that fit the prompt.
 
-    `relevant` is the number of relevant chunks that there are, `found` of those that are kept.
-    `noise` is how many of the variant's own unfiltered first k are irrelevant. `lost` is how many
-    relevant chunks the pool holds, the user may see, and the variant drops, at any rank. `ms` is
-    the time its layers took without the search (0 for a plain search, which has none), and
-    `query_ms` the time of the whole query, with store and models (0 if it was not run by itself).
-    `llm_tokens` and `llm_ms` are the judge's; `fallback`: it failed, and `error` says how.
-    `waiting`: a layer fell back. `nearness` is the best distance as a share of the background, None
-    without one, and is not saved. A plain search has its `curve`. `ids` and `lost_ids` name chunks
-    and are never saved.
+    `relevant` is the number of all relevant chunks, `found` the number of kept ones. `noise` is how
+    many of the variant's own unfiltered first k are irrelevant. `lost` is how many relevant chunks
+    in the pool, at any rank, the user can see and the variant drops. `ms` is the time of its layers
+    without the search (0 for a plain search, which has none), and `query_ms` the time of the whole
+    query, with store and models (0 if it was not run by itself). `llm_tokens` and `llm_ms` are the
+    judge's; `fallback`: the judge failed, and `error` says how. `waiting`: a layer fell back.
+    `nearness` is the best distance as a share of the background, None without one.
+    A plain search has a `curve`. `ids` and `lost_ids` are chunk ids and are never saved.
     """
 
     id: str
@@ -97,7 +96,7 @@ def measure(
     """Yield the records of every labelled query except those in `done`, or of all queries if none
     has a label. There is one for each variant that applies.
 
-    The variants share one search, and what models say. `timed` runs every variant by itself, to
+    The variants share one search and the models' outputs. `timed` runs every variant by itself to
     measure its `query_ms`. Raises InputError if a variant needs an LLM and none is configured,
     SettingsError if the first variant does not apply, and what `retrieve.run` raises.
     """
@@ -107,15 +106,15 @@ def measure(
         if query_id in done:
             continue
         if timed and number == 0:
-            # Load and read everything once first, so that it does not count for the first variant.
+            # Load everything once beforehand, so the first variant's time does not include it.
             gather(text, variants[0].settings, backends, user)
         pools, times = {}, dict.fromkeys((v.name for v in variants), 0.0)
         for variant in variants if timed else ():
             started = perf_counter()
-            pools[variant.name] = gather_pool(text, variant.settings, backends, user)
+            pools[variant.name] = completed_pool(text, variant.settings, backends, user)
             times[variant.name] = (perf_counter() - started) * 1000
         pools = pools or shared_pools(text, variants, backends, user)
-        yield count(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
+        yield records_of(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
 
 
 def check_llm(variants: Sequence[Variant], chat: ChatModel | None) -> None:
@@ -125,18 +124,18 @@ def check_llm(variants: Sequence[Variant], chat: ChatModel | None) -> None:
 
 
 def viewer_of(variants: Sequence[Variant], user: User | None) -> User:
-    """One user for all variants. Without one, a variant for the public makes it the public."""
+    """One user for all variants: `user`, or the public if there is none and a variant needs it."""
     settings = [variant.settings for variant in variants]
-    return viewer(user, next((s for s in settings if s.clearance.enabled), settings[0]))
+    return effective_user(user, next((s for s in settings if s.clearance.enabled), settings[0]))
 
 
-def gather_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
-    """The pool of a query as `user` sees it, with all that `settings` need."""
+def completed_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
+    """The pool of a query as `user` sees it, with everything that `settings` need."""
     result = run(text, settings.with_values(PATIENT), backends, user, wide=True)
     return visible_pool(result.pool, result.user)
 
 
-def gather_all(
+def completed_pools(
     queries: Queries,
     settings: Settings,
     backends: Backends,
@@ -149,7 +148,7 @@ def gather_all(
     chunks: dict[str, Chunk] = {}
     pools: dict[str, Pool] = {}
     for query_id, text in queries.items():
-        pool = gather_pool(text, settings, backends, user)
+        pool = completed_pool(text, settings, backends, user)
         hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
         pools[query_id] = replace(pool, hits=hits)
         if progress is not None:
@@ -160,8 +159,8 @@ def gather_all(
 def shared_pools(
     text: str, variants: Sequence[Variant], backends: Backends, user: User
 ) -> dict[str, Pool]:
-    """The pool of each variant by name: one search for all that look at the same files, with what
-    models say for each of them."""
+    """The pool of each variant by name. Variants that search the same files share one search; the
+    models' outputs cover each of them."""
     searched: dict[tuple[str, bool], Pool] = {}
     settled: dict[tuple[str, bool, str], Pool] = {}
     replay = Replays().of
@@ -181,7 +180,7 @@ def shared_pools(
     return {variant.name: settled[_asks(variant, variants[0])] for variant in variants}
 
 
-def count(
+def records_of(
     query_id: str,
     pools: Pool | Mapping[str, Pool],
     labels: Mapping[str, int] | None,
@@ -190,8 +189,8 @@ def count(
     *,
     times: Mapping[str, float] | None = None,
 ) -> tuple[QueryRecord, ...]:
-    """Replay the pool (one for each variant by name, or one for all) with every variant, and count.
-    Pure.
+    """Replay the pool (one for all variants, or one for each by name) with every variant, and
+    count. Pure.
 
     Without `labels`, only chunks, tokens and times mean anything. A variant that does not apply to
     the pool is left out. Raises SettingsError if the first one does not apply.
@@ -204,7 +203,7 @@ def count(
         try:
             record = _plain(query_id, pool, grades, variant, user)
             if not variant.plain:
-                # Only the judge's figures are counted in decisions.
+                # Only the judge's figures come from decisions.
                 explain = variant.settings.judge.enabled
                 memo = memos.setdefault((id(pool), explain), {})
                 result = replay(pool, variant.settings, user, memo=memo, explain=explain)
@@ -222,7 +221,7 @@ def count(
 
 
 def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
-    """The records of one query as plain values, without the names of chunks."""
+    """The records of one query as plain values, without chunk ids."""
     first = records[0]
     curve = next(record.curve for record in records if record.curve is not None)
     shared = {name: getattr(first, name) for name in _SHARED}
@@ -249,8 +248,8 @@ _OWN = (
 
 
 def _asks(variant: Variant, first: Variant) -> tuple[str, bool, str]:
-    """What a variant searches, and whose scores it needs: scores of two rerankers do not go
-    together in one pool. What needs none shares the pool of the `first`."""
+    """Key of the pool that a variant needs: what it searches, and whose scores, since one pool
+    cannot hold those of two rerankers. Without scores, it shares the pool of the `first`."""
     quality = variant.settings.quality
     scored = quality.enabled and quality.reranker != "none" and not variant.plain
     retrieval = variant.settings.retrieval
@@ -261,7 +260,7 @@ def _asks(variant: Variant, first: Variant) -> tuple[str, bool, str]:
 def _plain(
     query_id: str, pool: Pool, grades: Mapping[str, int], variant: Variant, user: User
 ) -> QueryRecord:
-    """The record of the unfiltered first k, with the curve if that is the whole variant."""
+    """The record of the unfiltered first k, with the curve if the variant is a plain search."""
     hits, settings = unfiltered(pool, variant.settings, user), variant.settings
     record = QueryRecord(
         id=query_id,
@@ -277,7 +276,7 @@ def _plain(
 
 
 def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int]) -> QueryRecord:
-    """The record of what the layers keep."""
+    """The record of the chunks that the layers keep."""
     relevant, kept = relevant_of(grades), {hit.id for hit in result.kept}
     lost = tuple(
         hit.id

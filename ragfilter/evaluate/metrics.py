@@ -1,12 +1,12 @@
-"""Precision, recall, F and nDCG of kept chunks: the only place that computes them. Pure.
+"""Precision, recall, F and nDCG of kept chunks. Nothing else computes them. Pure.
 
-Source: Adaptive Filtering Algorithm, "Evaluation Metrics". nDCG comes from ir-measures. The figures
-of sets follow from counts, for thousands of settings at once; tests compare them with SetP, SetR
-and SetF of ir-measures. Where these say nothing:
+Source: Adaptive Filtering Algorithm, "Evaluation Metrics". nDCG comes from ir-measures. The set
+figures are computed from counts, for thousands of settings at once; tests compare them with SetP,
+SetR and SetF of ir-measures. Cases that these leave undefined:
 
-- Nothing kept: all 0.
-- Nothing relevant: all 1 if nothing is kept, else precision and F are 0 and recall is 1, since
-  nothing was missed.
+- Nothing kept: all are 0.
+- Nothing relevant: all are 1 if nothing is kept; otherwise precision and F are 0, and recall is 1,
+  since nothing was missed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SET_FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled"
 
 
 class Counts(NamedTuple):
-    """What was kept: how many chunks, how many of them are labelled relevant, how many have no
-    label and count as irrelevant, and estimated tokens in a prompt. Numbers or arrays of one
+    """Counts of kept chunks: all of them, those labelled relevant, those without a label (which
+    count as irrelevant), and their estimated tokens in a prompt. Numbers, or arrays of the same
     shape."""
 
     kept: ArrayLike
@@ -38,7 +38,7 @@ class Counts(NamedTuple):
 
 
 def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
-    """Every one of `SET_FIGURES`, out of so many `relevant` chunks. `f1_most` is F1 if all chunks
+    """All `SET_FIGURES`, given the number of `relevant` chunks. `f1_most` is F1 if all chunks
     without a label were relevant."""
     kept, found, unlabelled, tokens = (np.asarray(each, dtype=np.float64) for each in counts)
     relevant = np.asarray(relevant)
@@ -66,17 +66,17 @@ def ratio(above: Values, below: Values, otherwise: ArrayLike) -> Values:
 
 
 def ndcg(rankings: Sequence[Sequence[str]], labels: Mapping[str, int]) -> list[float]:
-    """nDCG of each ranking of chunk ids, as a whole, against all labels of a query: trec_eval's,
-    whose gain is the grade. Raises DependencyError without ir-measures."""
+    """nDCG of each whole ranking of chunk ids against all labels of a query, as trec_eval computes
+    it: the gain is the grade. Raises DependencyError without ir-measures."""
     if not relevant_of(labels):
         return [float(not ranking) for ranking in rankings]
     with extra("eval"):
         from ir_measures import iter_calc, nDCG
-    # By number, since it takes neither every text as an id nor the whole numbers of NumPy.
+    # Ids become numbers, since trec_eval does not accept every text, nor NumPy integers.
     ids = dict.fromkeys((*labels, *(i for ranking in rankings for i in ranking)))
     numbers = {chunk_id: str(number) for number, chunk_id in enumerate(ids)}
     grades = {numbers[chunk_id]: int(grade) for chunk_id, grade in labels.items()}
-    # Each ranking as a query of its own, since a call for each takes ten times as long.
+    # Each ranking is passed as a query of its own: a call for each takes ten times as long.
     run = {
         str(number): {numbers[i]: -float(place) for place, i in enumerate(ranking)}
         for number, ranking in enumerate(rankings)

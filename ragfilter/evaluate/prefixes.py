@@ -1,6 +1,6 @@
 """The first k of every query's unfiltered ranking, for every k up to `DEEPEST`. Pure; numpy.
 
-What follows from them: the best fixed k, the oracle, and what a threshold on the distance keeps.
+They give the best fixed k, the oracle, and what a threshold on the distance keeps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
-"""How far down the unfiltered ranking anything is looked for."""
+"""The last rank of the unfiltered ranking that is considered."""
 UNLABELLED = -1
 SHOWN_RANKS = 30
 """How many ranks of a curve are drawn."""
@@ -29,10 +29,10 @@ SHOWN_RANKS = 30
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The first `DEEPEST` chunks of a query's unfiltered ranking. It names no chunk.
+    """The first `DEEPEST` chunks of a query's unfiltered ranking, without their ids.
 
     For every rank: the distance, the grade (`UNLABELLED` without a label), the estimated tokens of
-    the chunks up to here that fit the prompt, and (if it was asked for) their nDCG.
+    the chunks up to this rank that fit the prompt, and (if requested) their nDCG.
     """
 
     query: str
@@ -43,8 +43,8 @@ class Curve:
     ndcg: tuple[float, ...] = ()
 
     def labelled(self, relevant: bool) -> list[tuple[int, float]]:
-        """Rank and distance of the labelled chunks among the first `SHOWN_RANKS`, those that are
-        relevant or those that are not."""
+        """Rank and distance of the labelled chunks among the first `SHOWN_RANKS`: either the
+        relevant or the irrelevant ones."""
         pairs = zip(self.distances[:SHOWN_RANKS], self.grades, strict=False)
         return [
             (rank, distance)
@@ -78,31 +78,31 @@ def curve_of(
 
 
 def counts_of(curves: Sequence[Curve]) -> Counts:
-    """What fits the prompt of the first k: a row for each query, a column for each k. The last
-    column keeps nothing, so of several equal columns the first keeps something, and the last is
-    best only if nothing is relevant."""
+    """Counts of those of the first k that fit the prompt: a row for each query, a column for each
+    k. The last column keeps nothing. It comes last so that ties go to a column that keeps
+    something; it is best only if nothing is relevant."""
     return Counts(*np.stack([_cumulated(each) for each in curves], axis=1))
 
 
 def prefixes(curves: Sequence[Curve]) -> Tables:
-    """Every figure of the first k, in the form of `counts_of`."""
+    """All figures of the first k, in the shape of `counts_of`."""
     return figures(counts_of(curves), np.array([[each.relevant] for each in curves]))
 
 
 def prefixes_of_pools(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
 ) -> Tables:
-    """The same of pools by query id."""
+    """`prefixes` of pools, which are given by query id."""
     return prefixes([curve_of(pool, qrels[i], settings, user) for i, pool in pools.items()])
 
 
 def without_nothing(orders: Tables) -> Tables:
-    """The prefixes without the last column."""
+    """Remove the last column, which keeps nothing."""
     return {name: values[:, :-1] for name, values in orders.items()}
 
 
 def best_fixed_k(orders: Tables, folds: Choice, target: Target = Target()) -> tuple[int, Tables]:
-    """The best k over all queries, and every figure of each query with the k that is best on the
+    """The best k over all queries, and all figures of each query with the k that is best on the
     other folds."""
     ranked = without_nothing(orders)
     return 1 + target.choose(ranked), picked(ranked, target.held_out(ranked, folds))
@@ -115,13 +115,13 @@ def best_prefix(orders: Tables, target: Target = Target()) -> Choice:
 
 
 def oracle(orders: Tables, target: Target = Target()) -> Tables:
-    """Every figure of each query's best prefix."""
+    """All figures of each query's best prefix."""
     return picked(orders, best_prefix(orders, target))
 
 
 def by_k(of_each: Sequence[float], of_nothing: float) -> Table:
-    """A value of every k up to `DEEPEST`, and of nothing kept last; beyond the end of a short
-    ranking, the figure of the whole."""
+    """A value for every k up to `DEEPEST` and, last, for keeping nothing. Beyond the end of a short
+    ranking, it is the value of the whole ranking."""
     return np.array([of_nothing, *of_each])[_columns(len(of_each))]
 
 
@@ -140,10 +140,10 @@ def frontier(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
 
 
 def within(curves: Sequence[Curve], threshold: float) -> Mapping[str, float]:
-    """The means of every figure if the chunks up to this distance were kept, of each query's first
-    `DEEPEST`."""
+    """The mean of every figure if, of each query's first `DEEPEST` chunks, those up to this
+    distance were kept."""
     kept = [np.searchsorted(each.distances, threshold, side="right") for each in curves]
-    # The last column, which keeps nothing, is column -1.
+    # Column -1 is the last one, which keeps nothing.
     last = np.array(kept, dtype=np.intp) - 1
     return {name: float(each.mean()) for name, each in picked(prefixes(curves), last).items()}
 
@@ -153,7 +153,7 @@ def _columns(length: int) -> Choice:
 
 
 def _cumulated(curve: Curve) -> Table:
-    """Chunks, relevant ones, unlabelled ones and tokens of the prefixes."""
+    """Counts of chunks, relevant chunks, unlabelled chunks and tokens, for each prefix."""
     tokens = np.array([0, *curve.tokens])
     fitting = np.diff(tokens) > 0
     grades = np.array(curve.grades)[fitting]
@@ -165,5 +165,5 @@ def _cumulated(curve: Curve) -> Table:
 
 @lru_cache(maxsize=8)
 def _deep(settings: Settings) -> Settings:
-    """The settings with an unfiltered k large enough for everything that is looked for."""
+    """The settings with `DEEPEST` as the unfiltered k."""
     return settings.with_values({"retrieval.k": DEEPEST})

@@ -1,9 +1,9 @@
-"""Queries and labels in files: BEIR's `queries.jsonl` (`_id`, `text`), CSV or one question a line,
-the qrels of BEIR, TREC and NTCIR, spans, and traces with what was retrieved.
+"""Queries and labels in files: BEIR's `queries.jsonl` (`_id`, `text`), CSV or one question per
+line; the qrels of BEIR, TREC and NTCIR; spans; and traces with the retrieved documents.
 
 Source: docs/design.md#formats. A line of qrels has query, chunk and grade, or TREC's four columns,
 of which the second is ignored. NTCIR writes a grade of 2 as L2. A grade of 1 or more means
-relevant, 0 means judged and not relevant. TREC's negative grades (junk, spam) are read as 0.
+relevant, 0 means judged but not relevant. TREC's negative grades (junk, spam) are read as 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 TEXT = ("text", "query", "question")
 ID = ("_id", "id", "query_id", "query-id")
-"""The names of the fields, or columns, with a query's text and id; the first one counts."""
+"""Names of the fields or columns with a query's text and its id; the first one present counts."""
 
 HIGHEST = 2**31 - 1
 """The highest label, which every database can hold."""
@@ -50,8 +50,8 @@ Tell = Callable[[str], object]
 def known(
     texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning
 ) -> Qrels:
-    """The labels of the queries in `texts`. Others are left out, with a warning to `tell` naming
-    both files. Raises InputError if none are left."""
+    """The labels of the queries in `texts`. Other labels are left out, with a warning to `tell`
+    that names both files. Raises InputError if none are left."""
     strangers = [i for i in labels if i not in texts]
     if strangers:
         tell(
@@ -68,10 +68,10 @@ def known(
 
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
-    """Query id → chunk id → label; a header of names without digits is optional. A repeated label
-    counts once, with a warning to `tell`. A line that begins with # is skipped, and so is a remark
-    after the columns. Raises InputError, also if a chunk has two different labels for a query. If
-    TREC's second column differs (a subtopic, for example), the higher one counts."""
+    """Query id → chunk id → label. A header of names without digits is optional. A repeated label
+    counts once, with a warning to `tell`. Lines that begin with # and remarks after the columns are
+    skipped. Raises InputError, also if a chunk has two different labels for a query; if TREC's
+    second column differs (a subtopic, for example), the higher label counts instead."""
     labels: dict[str, dict[str, int]] = {}
     seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
@@ -138,10 +138,10 @@ def _cells(line: str) -> list[str]:
 
 
 def _columns(line: str) -> list[str]:
-    """What white space separates in a line; if tabs alone separate, ids may hold spaces."""
+    """Split a line at white space or, if tabs alone separate and ids contain spaces, at tabs."""
     spaced = line.split()
     tabbed = [cell.strip() for cell in line.split("\t")]
-    # A last cell of two words says that both tabs and spaces separate, as does TREC's usual column.
+    # Both separate if the last cell has two words, or if the second column is TREC's usual one.
     both = len(tabbed[-1].split()) != 1 or (len(spaced) == 4 and spaced[1] in ("0", "Q0"))
     return spaced if both or len(tabbed) not in (3, 4) else tabbed
 
@@ -154,7 +154,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Where each question is, its id (empty without one) and its text."""
+    """Yield each question's place in the file, its id (empty without one) and its text."""
     for where, record in json_objects(path, 'Write {"_id": …, "text": …} per line.'):
         query_id, text = (
             next((record[name] for name in names if record.get(name) is not None), None)
@@ -182,8 +182,8 @@ OTHER_FOLDER = "Name another folder."
 
 
 def read(queries: Path, qrels: Path) -> Labels:
-    """Read questions in any of these forms with their labels. Labels of other questions are left
-    out, with a warning. Raises InputError naming file and line, also if no question has a label."""
+    """Read questions in any of these formats with their labels. Labels of other questions are left
+    out, with a warning. Raises InputError with file and line, also if no question has a label."""
     texts = read_questions(queries)
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
 
@@ -191,9 +191,9 @@ def read(queries: Path, qrels: Path) -> Labels:
 def read_import(
     queries: Path, qrels: Path | None, *, tell: Tell = log.warning
 ) -> tuple[dict[str, str], list[LabelRow]]:
-    """Questions in any of these forms, and their labels: none if there is no file of them, or if it
-    is empty. Two queries with the same text are one question, with the higher grade. Notes go to
-    `tell`. Raises InputError naming file and line."""
+    """Read questions in any of these formats with their labels: none if there is no qrels file, or
+    if it is empty. Queries with the same text become one question, and the higher grade counts.
+    Notes go to `tell`. Raises InputError with file and line."""
     asked = read_questions(queries)
     labels: Qrels = {} if qrels is None else read_qrels(qrels, tell=tell)
     if qrels is not None and labels:
@@ -207,9 +207,9 @@ def read_import(
 
 
 def read_questions(path: Path) -> dict[str, str]:
-    """Query id → question, in file order. The format depends on the file's ending: .csv with a
-    column text (or query, or question) and optionally one with ids, .txt with one question per
-    line, otherwise BEIR's JSONL with fields of the same names. A question without an id gets one
+    """Query id → question, in file order. The format depends on the file's suffix: .csv with a
+    column text (or query, or question) and optionally one with ids; .txt with one question per
+    line; otherwise BEIR's JSONL with fields of the same names. A question without an id gets one
     made from its text. Raises InputError."""
     readers = {".csv": _from_csv, ".txt": _from_text}
     questions: dict[str, str] = {}
@@ -225,9 +225,9 @@ def read_questions(path: Path) -> dict[str, str]:
 def write(
     labels: Labels, folder: Path, form: Form, *, by_llm: Labels | None = None
 ) -> tuple[Path, ...]:
-    """Write questions and labels into a folder, which is created if necessary: queries.jsonl,
-    qrels.tsv (BEIR) or qrels.txt (TREC), and for the labels `by_llm` qrels-llm.tsv or
-    qrels-llm.txt. Returns the paths. Raises InputError."""
+    """Write questions and labels to a folder, which is created if necessary: queries.jsonl,
+    qrels.tsv (BEIR) or qrels.txt (TREC), and qrels-llm.tsv or qrels-llm.txt for the labels
+    `by_llm`. Returns the paths. Raises InputError."""
     queries, ending = folder / "queries.jsonl", "tsv" if form == "beir" else "txt"
     asked = [{"_id": i, "text": text} for i, text in labels.queries.items()]
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in asked)
@@ -280,17 +280,17 @@ def _qrels(qrels: Qrels, form: Form) -> str:
 
 
 Span = tuple[str, int, "Quotation"]
-"""A question, a grade and what it judges."""
+"""A question, a grade and the quotation that it judges."""
 RELEVANT = 2
 SPAN = 'Write {"question": "…", "source": "…", "quote": "…"}, or start and end.'
 
 
 def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
-    """The spans of a file of JSON lines with `question`, `source`, and `start` and `end` or
-    `quote`, as public chunking benchmarks have them; also `grade` (2 without one) and `page`.
+    """Read spans from JSON lines with `question`, `source`, and `start` and `end` or `quote`, as in
+    public chunking benchmarks; `grade` (default: 2) and `page` are optional.
 
-    `sources` is the folder of the texts that `start` and `end` count in, in characters from 0; a
-    quote needs none. Raises InputError that names file and line.
+    `sources` is the folder of the texts in which `start` and `end` count characters from 0; a quote
+    does not need it. Raises InputError with file and line.
     """
     spans = [_span(given, where, sources) for where, given in json_objects(path, SPAN)]
     if not spans:
@@ -319,7 +319,7 @@ def _span(given: Mapping[str, Any], where: str, sources: Path | None) -> Span:
 
 
 def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quotation]) -> Iterator[str]:
-    """The labels that have a place as lines of a file, each quote of a question once."""
+    """Yield a line for each label that has a place; each quote appears once per question."""
     seen = set()
     for label_id, label in labels.items():
         place = places.get(label_id)
@@ -336,23 +336,23 @@ def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quotation]) -> 
 TRACE = "Write one span a line, or one message of OTLP, as JSON."
 DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,9})\.document\.(id|content)")
 ASKED_IN = ("query", "question", "input", "query_str")
-"""Where a question is in an input that is JSON."""
+"""Names of the question in an input that is JSON."""
 
 
 class RecordedDocument(NamedTuple):
-    """A retrieved chunk, as the span has it; empty where it has none."""
+    """A retrieved chunk, as in the span; fields that the span lacks are empty."""
 
     id: str
     content: str
 
 
 Recordings = dict[str, list[RecordedDocument]]
-"""Questions, each with what was retrieved, best first."""
+"""Question → retrieved documents, best first."""
 
 
 def read_traces(path: Path) -> Recordings:
-    """The questions in the retriever spans of a file; of a repeated one, the last span counts.
-    Raises InputError, also if there is none."""
+    """Read the questions in a file's retriever spans. If a question is repeated, the last span
+    counts. Raises InputError, also if there are none."""
     found: Recordings = {}
     for where, line in json_objects(path, TRACE):
         try:
@@ -379,8 +379,8 @@ def read_traces(path: Path) -> Recordings:
 
 
 def matched(documents: list[RecordedDocument], texts: Mapping[str, str]) -> list[str]:
-    """The ids of the chunks that these are, by id or by text (`texts`: id by whole text); the
-    others are left out."""
+    """The chunk ids of these documents, found by id or by text; others are left out. `texts` maps
+    whole text → chunk id."""
     ids = set(texts.values())
     found = (d.id if d.id in ids else texts.get(d.content.strip(), "") for d in documents)
     return list(dict.fromkeys(filter(None, found)))
@@ -393,7 +393,7 @@ def _spans(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {key.removeprefix("attributes."): value for key, value in _flat(line)}
         return
     for span in (s for r in message for scope in r["scopeSpans"] for s in scope["spans"]):
-        # A value is an object with its kind as the only name.
+        # A value is an object whose only key is its kind.
         yield {
             each["key"]: next(iter(each["value"].values()), "")
             for each in span.get("attributes", ())
@@ -401,7 +401,7 @@ def _spans(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value inside, by the names on the way to it."""
+    """Every nested value with its dotted path."""
     if isinstance(value, dict | list):
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         for name, inside in pairs:

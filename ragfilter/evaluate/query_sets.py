@@ -1,4 +1,4 @@
-"""The labelled queries that a workspace stores under a name."""
+"""Sets of labelled queries that a workspace stores by name."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ def sets(
 def labelled(
     book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
 ) -> dict[str, str]:
-    """The questions by id with a label that `user` may see. Raises StoreError."""
+    """The questions with a label that `user` can see, by id. Raises StoreError."""
     asked = {each.query for each in visible_labels(book.standing(collection), catalogue, user)}
     return {i: q for i, q in book.queries(collection, LABELLED).items() if q in asked}
 
 
 def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
-    """The title of a run's query set: it includes the file of its labels, if any, and whether an
-    LLM's labels count."""
+    """The title of a run's query set. It includes the qrels file, if any, and whether an LLM's
+    labels count."""
     return f"{name}{f'{LABELS_OF}{qrels}' if qrels else ''}{WITH_LLM if llm else ''}"
 
 
 def untitled(title: str) -> tuple[str, str, bool]:
-    """Parse a title: the name of the query set, the file of its labels (empty without one), and
+    """Parse a title into the name of the query set, its qrels file (empty without one), and
     whether an LLM's labels count."""
     name, _, qrels = title.removesuffix(WITH_LLM).partition(LABELS_OF)
     return name, qrels, title.endswith(WITH_LLM)
 
 
 def agreed(labels: Iterable[Label]) -> Agreement:
-    """How far the LLM labels agree with those by people."""
+    """The agreement between LLM labels and human labels."""
     labels = tuple(labels)
     by_llm = qrels_of((each for each in labels if each.made_by == "llm"), llm=True)
     return agreement(qrels_of(labels), by_llm)
@@ -69,8 +69,8 @@ def questions(
     catalogue: Mapping[str, Chunk] = MappingProxyType({}),
     user: User = UNRESTRICTED,
 ) -> dict[str, str]:
-    """The questions of a set by id, including a demo's own. Of the set `labelled`, `user` gets only
-    the questions with a label that they may see. Raises InputError if there is no such set, and
+    """The questions of a set by id, or of a demo's own set. From the set `labelled`, `user` gets
+    only questions with a label that they can see. Raises InputError if there is no such set, and
     StoreError."""
     if name == LABELLED:
         by_id = labelled(book, collection, catalogue, user)
@@ -104,10 +104,10 @@ def import_set(
     incomplete: str = "",
 ) -> list[str]:
     """Store questions under a name, with labels (question, chunk id, grade) by `who`. Returns the
-    labelled ids that are not among `ids`, the collection's; `incomplete` says why it may lack some.
+    labelled ids that are not among the collection's `ids`; `incomplete` says why it may lack some.
 
-    Raises InputError if none of them is, or if there is a set of this name with other questions,
-    which only `replace` replaces (`otherwise` says what to do instead), and StoreError.
+    Raises InputError if it has none of the labelled ids, or if the name has a set with other
+    questions (`replace` overwrites it, `otherwise` says what to do instead), and StoreError.
     """
     unknown = missing((row[1] for row in rows), ids, collection=collection, remedy=incomplete)
     before, there = book.queries(collection, name), _there(book, collection, name)
@@ -130,7 +130,7 @@ def check_new(book: LabelBook, collection: str, name: str) -> None:
 
 
 def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
-    """The questions of a set, or a demo's own; empty if there is no such set."""
+    """The questions of a set, or of a demo's own set; empty if there is no such set."""
     by_id = book.queries(collection, name)
     if not by_id and name == collection and collection in DEMOS:
         return dict(of_demo(name).queries)
@@ -143,8 +143,8 @@ def load(
     """The questions of a set with their labels. A demo's own labels count unless somebody has
     overridden them. `llm`: an LLM's label counts if no person has labelled the pair.
 
-    Raises InputError if there is no such set, or none of its questions has a label (unless they
-    may be `bare`), and StoreError.
+    Raises InputError if there is no such set, or if none of its questions has a label (unless
+    `bare`), and StoreError.
     """
     queries = questions(book, collection, name)
     qrels = _qrels(book, collection, name, queries, llm=llm)
@@ -182,9 +182,9 @@ def _qrels(
 def exported(
     book: LabelBook, collection: str, name: str, catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Labels, Labels]:
-    """The questions of a set, whether labelled or not: first with the labels by people and a demo's
-    own, then with an LLM's for the other pairs. `user` gets the labels of chunks they may see.
-    Raises InputError if there is no such set, and StoreError."""
+    """All questions of a set, twice: with the labels by people and a demo's own labels, and with an
+    LLM's labels for the other pairs. `user` gets only labels of chunks that they can see. Raises
+    InputError if there is no such set, and StoreError."""
     queries = questions(book, collection, name, catalogue, user)
     people, every = (
         _qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True)
@@ -195,7 +195,7 @@ def exported(
     }
     apart = Labels(queries, people), Labels(queries, by_llm)
     if user.unrestricted:
-        # Those who see everything also export the labels of deleted chunks.
+        # Users who see everything also export the labels of deleted chunks.
         return apart
     return visible(apart[0], catalogue, user), visible(apart[1], catalogue, user)
 
@@ -203,8 +203,8 @@ def exported(
 def everything(
     book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
 ) -> Labels | None:
-    """All labelled questions: a demo's own and those labelled by people, with the labels of chunks
-    that `user` may see; None if there are none. Raises StoreError."""
+    """All labelled questions, a demo's own and those labelled by people, with the labels of chunks
+    that `user` can see; None if there are none. Raises StoreError."""
     queries: dict[str, str] = {}
     qrels: dict[str, Mapping[str, int]] = {}
     for name in (collection, LABELLED):
@@ -227,15 +227,15 @@ DEMOS = ("demo", "adsapi")
 
 
 def are_files(queries: str, qrels: str | None) -> bool:
-    """Whether these name files or a demo, rather than a query set of a workspace."""
+    """Whether these names mean files or a demo rather than a query set in a workspace."""
     path = Path(queries)
     is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv", ".txt")
     return qrels is not None or queries in DEMOS or is_path or kind(path) == "file"
 
 
 def load_files(queries: str, qrels: str | None) -> Labels:
-    """Load the labels of two files. A demo collection's name, alone or for both, means its own
-    labels.
+    """Load labelled queries from two files. A demo collection's name, alone or for both, means its
+    own labels.
 
     Raises InputError.
     """
@@ -250,7 +250,7 @@ def load_files(queries: str, qrels: str | None) -> Labels:
 
 
 def of_demo(name: str) -> Labels:
-    """The labels that a demo collection brings along."""
-    # Imported here: it reads OpenAPI, for which measuring one's own labels has no use.
+    """The bundled labels of a demo collection."""
+    # Imported here: it reads OpenAPI, which measuring other labels does not need.
     own = import_module(f"ragfilter.ingest.{name}")
     return Labels(own.queries(), own.qrels())

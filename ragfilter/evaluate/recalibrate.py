@@ -1,10 +1,9 @@
-"""What becomes of tuned settings after a change of embedding model, space, reranker, chunking or
-corpus. Pure; numpy.
+"""Adapts tuned settings to another embedding model, space, reranker, chunking or corpus. Pure.
 
-With labels they are tuned again, from `start` on, and compared on the same questions with the
-settings in use, as if those still applied (`as_they_are`). Without labels, thresholds are carried
-over to the new scale of distances: each takes the value that the same share of the hits of recorded
-questions is below. That is a guess.
+With labels, the settings are tuned again from `start`, and compared on the same questions with the
+settings in use, as if those still applied (`as_they_are`). Without labels, thresholds move to the
+new scale of distances: each takes the value with the same share of hits below it, over the recorded
+questions. This is a guess.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from ragfilter.settings.schema import Calibration, Settings, TunedOn
 
 Floats = NDArray[np.float64]
 DEPTH = 50
-"""How many hits of each question are used, the nearest first."""
+"""How many of each question's nearest hits are used."""
 DIGITS = 6
 RECORD = "cutoff.tuned_on"
-"""Where settings carry what they were tuned on."""
+"""Path of the setting that records what settings were tuned on."""
 RECORDS = (RECORD, "cutoff.calibration")
-"""Where settings carry what labels chose or taught."""
+"""Paths of all settings that record what was chosen by or learned from labels."""
 BY_HAND = ("score", "limits")
-"""Settings of the cutoff that no label chooses."""
+"""Cutoff settings that labels never choose."""
 RERANKING = (
     "quality.mode", "quality.max_top_k", "quality.reranker_top_k", "quality.reranker_threshold",
 )  # fmt: skip
-"""What tuning sets where it always reranks."""
+"""Settings that tuning changes to always rerank."""
 
 
 SAMPLES: Mapping[str, Callable[[Pool, Floats], Floats]] = {
@@ -49,11 +48,11 @@ SAMPLES: Mapping[str, Callable[[Pool, Floats], Floats]] = {
     "confidence.high_below": lambda _, distances: distances[:1],
     "confidence.medium_below": lambda _, distances: distances[:1],
 }
-"""What a threshold is compared with: the values in one pool, from its ascending distances."""
+"""The values in one pool that a threshold is compared with, given its ascending distances."""
 
 
 def start(old: Settings, profile: str) -> Settings:
-    """Where tuning starts: what labels chose is as in the profile, the rest as it is."""
+    """Where tuning starts: what labels chose is as in the profile, the rest as in `old`."""
     if not any(old.get(path) for path in RECORDS):
         return old
     fresh = Settings().with_values(PROFILES[profile].values)
@@ -67,8 +66,8 @@ def start(old: Settings, profile: str) -> Settings:
 
 
 def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Settings:
-    """The same values, as if they had been chosen on the pool's model, space and reranker; marked
-    as a `guess`."""
+    """The same values, as if they had been chosen with the pool's model, space and reranker.
+    `guess` marks them as a guess."""
     key = reranker_key(settings.quality) if always_reranks(settings.quality) else ""
     changed = {}
     for path in RECORDS:
@@ -84,7 +83,7 @@ def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Setti
 
 
 def quantiles(settings: Settings, pools: Collection[Pool]) -> dict[str, float]:
-    """The share of the hits that are below each threshold that the settings read, by path."""
+    """The share of hits below each threshold that the settings read, by path."""
     return {
         path: round(float(np.mean(values <= settings.get(path))), DIGITS)
         for path, values in _samples(settings, pools).items()
@@ -92,10 +91,10 @@ def quantiles(settings: Settings, pools: Collection[Pool]) -> dict[str, float]:
 
 
 def carried(settings: Settings, pools: Collection[Pool]) -> Settings:
-    """The settings for the scale of these pools, one for each question, marked as a guess.
+    """The settings moved to the scale of these pools (one per question) and marked as a guess.
 
-    What has no recorded quantile stays as it is: a calibration, which has no scale, and thresholds
-    that labels did not choose.
+    Settings without a recorded quantile stay as they are: a calibration, which has no scale, and
+    thresholds that labels did not choose.
     """
     moved = as_they_are(settings, next(iter(pools)), guess=True)
     record = moved.cutoff.tuned_on
@@ -112,7 +111,7 @@ def carried(settings: Settings, pools: Collection[Pool]) -> Settings:
 
 
 def _samples(settings: Settings, pools: Collection[Pool]) -> dict[str, Floats]:
-    """The values of all pools by the path of the threshold that they are compared with."""
+    """The values of all pools, by the path of the threshold that is compared with them."""
     reads = [f"cutoff.{name}" for name in strategy(settings.cutoff.strategy).reads]
     # After reranking, the cutoff compares scores, which the space does not change.
     by_distance = settings.cutoff.enabled and not always_reranks(settings.quality)

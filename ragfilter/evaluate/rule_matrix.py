@@ -1,21 +1,21 @@
-"""What every rule does over many questions: how often it decides, and whether that helps or harms.
+"""The effect of every rule over many questions: how often it decides, and if it helps or harms.
 
-Source: docs/design.md#rules. The columns come from labelling-function analysis in Snorkel, whose
-functions are the rules here. Pools are gathered once; a rule is removed by replaying them.
+Source: docs/design.md#rules. The columns come from labelling-function analysis in Snorkel; rules
+are its functions. Pools are gathered once, and replayed to measure them without a rule.
 
-queries      coverage: the questions for which the rule decides a chunk that was retrieved
-blocks       retrieved chunks that the rule drops, over all questions; `passes`: that it lets stay
-overlap      blocks that change nothing: another layer would have dropped the chunk anyway
+queries      coverage: the questions for which the rule decides about a retrieved chunk
+blocks       retrieved chunks that the rule drops, over all questions; `passes`: that it keeps
+overlap      blocks that change nothing, since another layer would have dropped the chunk anyway
 conflicts    blocks of chunks that are labelled relevant
-precision    of its blocks, how many are not labelled relevant
-delta_f1     mean F1 without the rule less mean F1 with it; `delta_recall` alike. Above 0 it harms.
+precision    the share of its blocks that are not labelled relevant
+delta_f1     mean F1 without the rule minus mean F1 with it; > 0: it harms. Also `delta_recall`.
 
-*Retrieved* is what a search for the next chunks whose rules hold goes through: the hits down to the
-last one that a later layer can look at, and hits behind it that are pinned by their rule. A rule
-may also block other chunks there, to no effect, unless references are pinned: then they count, too.
+*Retrieved* are the hits down to the last one that a later layer can look at, and hits further down
+that their rule pins. If a rule blocks chunks even further down, this has no effect and is not
+counted, unless references are pinned.
 
 A rule is a rule text: chunks with the same text share a row. A part of a rule (a group, a term)
-decides a chunk if the rule without that part would decide otherwise, or no longer pin it.
+decides about a chunk if the rule without it would decide differently, or no longer pin the chunk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ragfilter.engine.retrieve import usable_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import viewer, visible_pool, with_clearance
+from ragfilter.layers.clearance import effective_user, visible_pool, with_clearance
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User, undecided
@@ -39,7 +39,7 @@ from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Settings
 
 OFTEN = 2
-"""Minimum number of questions for which a crowding chunk without a rule is irrelevant."""
+"""Minimum number of questions for which a crowding chunk is irrelevant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class RuleRow:
 @dataclass(frozen=True, slots=True)
 class CrowdRow:
     """A chunk without a rule that is retrieved more often as irrelevant than as relevant; without a
-    label it counts as irrelevant. `kept` is the number of questions that keep it all the same."""
+    label, it counts as irrelevant. `kept` is the number of questions that keep it anyway."""
 
     chunk_id: str
     retrieved: int
@@ -82,8 +82,8 @@ class CrowdRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """`rules` are sorted by harm, `crowding` by how often a chunk is wrongly kept. `waiting` is the
-    number of questions for which a layer lacked something and fell back."""
+    """`rules` are sorted by harm, `crowding` by how often a chunk is wrongly kept. `waiting` is
+    how many questions had a layer that lacked something and fell back."""
 
     queries: int
     labelled: int
@@ -107,8 +107,8 @@ class _Tally:
     def add(
         self, question: _Question, freed: frozenset[str], passes: int, kept: Sequence[str]
     ) -> None:
-        """Count a question: without the rule or part, `freed` would pass and `kept` would be
-        kept."""
+        """Count a question for which, without the rule or part, `freed` would pass the rules and
+        `kept` would be kept."""
         self.queries += 1
         self.blocks += len(freed)
         self.passes += passes
@@ -140,10 +140,10 @@ def build_matrix(
     """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
 
     Rules count even if `settings` switch them off. If only some questions have labels, pass only
-    those; pass the rest separately with empty `qrels`. What `user` may not see is left out,
-    including chunks.
+    those; pass the rest separately with empty `qrels`. Chunks that `user` cannot see, and their
+    rules, are left out.
     """
-    viewed = viewer(user, settings)
+    viewed = effective_user(user, settings)
     questions = _prepare_all(pools, qrels, settings, viewed)
     ids: dict[str, list[str]] = defaultdict(list)
     for chunk in chunks:
@@ -188,7 +188,7 @@ def build_parts(
     Raises RuleError if the rule cannot be read.
     """
     read = parse(rule)
-    viewed = viewer(user, settings)
+    viewed = effective_user(user, settings)
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
     labelled = sum(i in qrels for i in pools)
     met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}
@@ -206,7 +206,7 @@ def build_parts(
                 continue
             every = question.ruled_by(rule)
             kept, _ = question.with_rules(dict.fromkeys(every, rest))
-            # Chunks that were not retrieved count only if they are pinned now, and so kept.
+            # Chunks that were not retrieved count only if they are now pinned and so kept.
             decided = reached_ids | every.intersection(kept)
             if decided:
                 freed = frozenset() if was.passes else decided
@@ -233,8 +233,8 @@ def _crowding(questions: Iterable[_Question]) -> tuple[CrowdRow, ...]:
 
 
 def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
-    """Sort key by harm: relevant chunks that would be gained without the rule, then relevant chunks
-    that it blocks, then the gain in F1; among the rest, the rules that do least."""
+    """Sort key by harm: the gain in recall without the rule, then the relevant chunks that it
+    blocks, then the gain in F1; among the rest, rules that do least come first."""
     return (
         -(row.delta_recall or 0.0),
         -len(row.conflicts),
@@ -246,12 +246,12 @@ def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A prepared question. `reached` are the retrieved hits that the user may see. `kept` and
-    `scores` are those with all rules applied.
+    """A prepared question. `reached` are the retrieved hits that the user can see. `kept` and
+    `scores` are the results with all rules applied.
 
-    Removing a rule that blocks lets its chunks join the `survivors` of the rules, and changes
-    nothing else: what is pinned, and what the layers `behind` may look at, stays the same.
-    `blocked` has by id how many survivors come before a chunk, and the chunk without its rule.
+    If a blocking rule is removed, its chunks join the `survivors` of the rules. Nothing else
+    changes: pins and what the layers `behind` can look at stay the same. `blocked` has, by chunk
+    id, the number of survivors before the chunk, and the chunk without its rule.
     """
 
     id: str
@@ -270,7 +270,7 @@ class _Question:
     waiting: bool = False
 
     def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-        """What is kept if the rules of `freed` (blocked ids, in retrieval order) do not count, and
+        """The kept ids if the rules of `freed` (blocked ids, in retrieval order) do not count, and
         whether a layer lacks something."""
         if self.settings.judge.enabled or _follows(self.settings, self.inputs.pinned):
             # The judge's expansions reach chunks that were not retrieved, where rules count as
@@ -283,14 +283,14 @@ class _Question:
         return _ids(kept), undecided(needs)
 
     def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
-        """The same with other rules on some chunks; a rule that holds may pin its chunks."""
+        """As `let_pass`, but with other rules on some chunks; rules that hold may pin chunks."""
         changed = with_rules(self.pool, rules)
         result = replay(changed, self.settings, self.user, self.scan, explain=False)
         return _ids(result.kept), undecided(result.needs)
 
     def ruled_by(self, rule: str) -> frozenset[str]:
-        """The ids of all chunks with this rule, including those that were not retrieved: if the
-        first of them are no longer pinned, the next would be."""
+        """The ids of all chunks with this rule, even those that were not retrieved: if the first
+        ones are no longer pinned, the next ones would be."""
         hits = (*self.pool.hits, *self.pool.reachable)
         return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
 
@@ -301,8 +301,8 @@ def _prepare_all(
     """Prepare the questions of `pools` (by id). Rules count even if `settings` switch them off."""
     settings = settings.with_values({"query_must.enabled": True})
     if not settings.judge.enabled:
-        # Nothing hidden is left, so clearance need not be checked again and again. A judge's prompt
-        # depends on the whole pool, so with a judge the pool stays as it was.
+        # Hidden chunks are removed once, so replays need not check clearance. A judge's prompt
+        # depends on the whole pool, so the pool stays whole if there is a judge.
         pools = {i: visible_pool(pool, user) for i, pool in pools.items()}
         user = UNRESTRICTED
     settings = with_clearance(settings, user)
@@ -324,7 +324,7 @@ def _prepare_all(
         inputs = LayerInput(settings, pool, scan, user, explain=False)
         step = on[at].apply(hits, inputs)
         reached = _reached(hits, pool, settings, scan)
-        # Later layers look at none of the hits behind, except pinned ones, which they put first.
+        # Later layers ignore the hits further down, except pinned ones, which they put first.
         reached_ids = {hit.id for hit in reached}
         reached += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in reached_ids]
         reached_ids.update(step.pinned)
@@ -354,13 +354,13 @@ def _prepare_all(
 
 
 def _follows(settings: Settings, pinned: Mapping[str, str]) -> bool:
-    """Whether references may be pinned: then a chunk that was blocked may come in from anywhere."""
+    """Whether references may be pinned. If so, a blocked chunk may come in from anywhere."""
     return settings.query_must.references > 0 and len(pinned) >= TOGETHER
 
 
 def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:
-    """The hits down to the last one that a later layer can look at. The sides of a comparison may
-    be pinned, and then take nobody's place."""
+    """The hits down to the last one that a later layer can look at. The sides of a comparison,
+    which may be pinned, do not count towards its limit."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
     wanted = usable_hits(settings)
     reached = []

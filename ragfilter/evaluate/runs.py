@@ -1,6 +1,6 @@
-"""Runs: plans that are measured, saved query by query, and continued. Effects.
+"""Runs: plans that are measured, saved query by query, and resumed. Has side effects.
 
-A run measures its own settings beside all the alternatives of `variants.variants`. The page and the
+A run measures its own settings and all the alternatives of `variants.variants`. The page and the
 command line start and read runs through this module.
 """
 
@@ -22,8 +22,8 @@ from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_d
 from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
-from ragfilter.layers.clearance import viewer, with_clearance
-from ragfilter.layers.origin import origin, profile_name
+from ragfilter.layers.clearance import effective_user, with_clearance
+from ragfilter.layers.tuned_on import origin, profile_name
 from ragfilter.model import User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -41,7 +41,7 @@ Seen = Callable[[int, int], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """Where settings were measured: a row of a run."""
+    """A row of a run, where settings were measured."""
 
     run: Run
     variant: str = CURRENT
@@ -49,7 +49,7 @@ class RunRow:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run with its records, and the tables made of them."""
+    """A run with its records and the tables made from them."""
 
     run: Run
     records: tuple[QueryRecord, ...]
@@ -101,8 +101,8 @@ class MeasuredRun:
 
 
 def settings_name(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What a run's settings are called: ``full + 2``, or by the labels that chose them. `sets` are
-    known query sets by the version of their labels."""
+    """The name of a run's settings: ``full + 2``, or after the labels that chose them. `sets` has
+    the known query sets by the version of their labels."""
     plan = run.plan
     try:
         settings = settings_of(run)
@@ -126,8 +126,8 @@ def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """Rows of two runs, A and B, query by query. `settings` belong to the rows, and `since` is
-    what `changed_since` says of each run."""
+    """Rows of two runs, A and B, query by query. `settings` are those of the rows, and `since` has
+    the notes of `changed_since` about each run."""
 
     runs: tuple[Run, Run]
     settings: tuple[Settings, Settings]
@@ -140,13 +140,13 @@ class ComparedRuns:
 
     @property
     def changes(self) -> list[Row]:
-        """The queries, those that changed most first."""
+        """The queries, sorted by the largest change first."""
         return frame.cells(frame.most_changed(self.sides))
 
     @property
     def worst(self) -> Row | None:
         """The query with the largest loss; None if none is worse with B."""
-        # What floating point makes of two equal figures is no loss.
+        # A rounding error between two equal figures is not a loss.
         worse = (row for row in self.changes if row["gain"] < -1e-9)
         return min(worse, key=lambda row: row["gain"], default=None)
 
@@ -156,7 +156,7 @@ class ComparedRuns:
 
     @property
     def in_sample(self) -> tuple[str, str]:
-        """What `wording.in_sample` says of A and of B."""
+        """The warnings of `wording.in_sample` about A and B."""
         a, b = (
             wording.in_sample(own, run.plan.labels_version, run.plan.collection)
             for run, own in zip(self.runs, self.settings, strict=True)
@@ -204,7 +204,7 @@ def plan(
     bench: Workbench,
 ) -> Plan:
     """The plan of a run over these labels. Raises StoreError."""
-    collection, who = backends.collection, viewer(user, settings)
+    collection, who = backends.collection, effective_user(user, settings)
     settings = with_clearance(settings, who)
     return Plan(
         collection=collection.name,
@@ -228,8 +228,8 @@ def go_on(
     *,
     seen: Seen = lambda done, total: None,
 ) -> None:
-    """Measure the remaining queries of a run, until `seen` asks to stop. Each is saved when it is
-    finished. Raises what `measure` raises."""
+    """Measure the remaining queries of a run until `seen` asks to stop. Each query is saved when it
+    is finished. Raises what `measure` raises."""
     total, done = run.plan.queries, runs.done(run.id)
     if seen(len(done), total) is False:
         return
@@ -254,8 +254,8 @@ def compare(
     names: tuple[str, str] = (CURRENT, CURRENT),
     settings: tuple[Settings, Settings] | None = None,
 ) -> ComparedRuns:
-    """Compare two runs, by the `names` of the rows to look at and their `settings`: by default the
-    runs' own. Raises StoreError."""
+    """Compare two rows of runs, given by their `names` and `settings`; by default, the runs' own
+    settings. Raises StoreError."""
     sides = (
         frame.frame((each for each in run.records if each.variant == name), by="query")
         for run, name in zip((a, b), names, strict=True)
@@ -266,7 +266,7 @@ def compare(
 
 
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
-    """The latest complete run before this one, of the same questions, user and settings."""
+    """The latest complete run before this one with the same questions, user and settings."""
 
     def asked(plan: Plan) -> tuple[object, ...]:
         return plan.collection, plan.query_set, plan.viewer, plan.profile, plan.changes
@@ -280,7 +280,7 @@ def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
 
 
 def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
-    """What moved since another run, as the gate says it; empty if nothing did."""
+    """What moved since another run, in the gate's words; empty if nothing did."""
     rows, known = gate.reached(now.records), gate.reached(before.records)
     if not rows["id"].isin(known["id"]).any():
         return ""
@@ -289,7 +289,7 @@ def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
 
 
 def origin_of(plan: Plan) -> gate.BaselineOrigin:
-    """What the baseline of a run belongs to."""
+    """The origin of a baseline made from this plan's run."""
     return gate.BaselineOrigin(
         collection=plan.collection, collection_version=plan.collection_version,
         labels_version=plan.labels_version, model=plan.model, space=plan.space,
@@ -297,9 +297,9 @@ def origin_of(plan: Plan) -> gate.BaselineOrigin:
 
 
 def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunRow]:
-    """The rows of complete runs that measured `settings` under the plan `wanted`, whatever the
-    plan's own settings are. A run measures many alternatives, so the wanted settings often already
-    exist as a row of another run."""
+    """Yield the rows of complete runs that measured `settings` under the plan `wanted`, whatever
+    the plan's own settings are. A run measures many alternatives, so another run often already has
+    a row with these settings."""
     for run in runs:
         same = replace(run.plan, profile=wanted.profile, changes=wanted.changes)
         if run.complete and same == wanted:
@@ -309,9 +309,9 @@ def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunR
 
 
 def changed_since(plan: Plan, bench: Workbench) -> list[str]:
-    """Describe what has changed since the plan was made: the collection, questions or labels.
-    Labels in files are not checked. If the collection cannot be opened, the notes say that nothing
-    is known."""
+    """Notes on what has changed since the plan was made: the collection, questions or labels.
+    Labels in files are not checked. If the collection cannot be opened, a note says that changes
+    are unknown."""
     notes = []
     name, qrels, llm = query_sets.untitled(plan.query_set)
     try:

@@ -1,8 +1,8 @@
-"""Many settings over the same pools: what each keeps, and how good that is. Pure; numpy.
+"""Many settings over the same pools: what each keeps, and how good it is. Pure; numpy.
 
 The layers before the cutoff are replayed once for all settings that share them. Those after it are
 replayed once for each number of hits that the cutoff keeps. So a thousand cutoffs cost a few dozen
-replays per query, and keep exactly the chunks that `replay` keeps.
+replays per query, and still keep exactly the chunks that `replay` keeps.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def sweep(
     progress: Progress | None = None,
     lacking: set[int] | None = None,
 ) -> Tables:
-    """Every figure, with a row for each pool and a column for each of `settings`. The columns for
-    which a pool lacks rerank scores are added to `lacking`: another layer stands in there."""
+    """All figures, with a row for each pool and a column for each of `settings`. The columns for
+    which a pool lacks rerank scores are added to `lacking`: there, the layer fell back."""
     planned = plan(settings)
     table = []
     for query_id, pool in pools.items():
@@ -62,7 +62,7 @@ def sweep(
 
 
 def plan(settings: Sequence[Settings]) -> Plan:
-    """Split each setting into what it shares with others (as the same object) and its own
+    """Split each of `settings` into the part that it shares with others (as one object) and its own
     cutoff."""
     shared: dict[Settings, Settings] = {}
     bases = (
@@ -80,8 +80,8 @@ def plan(settings: Sequence[Settings]) -> Plan:
 def kept(
     pool: Pool, planned: Plan, user: User | None = None
 ) -> Iterator[tuple[tuple[Hit, ...], Sequence[Need]]]:
-    """What `replay` keeps of one pool with each of the planned settings, in this order, and what
-    the pool lacks for it."""
+    """Yield, for each of the planned settings in order, the hits of the pool that `replay` keeps,
+    and what the pool lacks for it."""
     before: dict[int, tuple[CutoffDetail, int]] = {}
     behind: dict[tuple[int, int], PoolResult] = {}
     for base, cutoff in planned:
@@ -105,7 +105,7 @@ def kept(
 
 
 def check_reranked(pools: Iterable[Pool]) -> None:
-    """Raise InputError if a reranker failed: its scores would be missing in some queries only."""
+    """Raise InputError if a reranker failed: then only some queries would have its scores."""
     failed = next((f.error for pool in pools for f in pool.failures if f.kind == "rerank"), "")
     if failed:
         raise InputError(
@@ -121,9 +121,9 @@ def _counts(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Coun
 
 
 @dataclass(frozen=True, slots=True)
-class HitChange:
-    """One query: how many chunks it keeps before and after, how many relevant ones it loses and
-    gains, and the difference in F1."""
+class QueryChange:
+    """One query: the number of chunks kept before and after, the number of relevant ones lost and
+    gained, and the difference in F1."""
 
     id: str
     before: int
@@ -139,8 +139,8 @@ def changes(
     before: Settings,
     after: Settings,
     user: User | None = None,
-) -> tuple[HitChange, ...]:
-    """The queries that keep other chunks than before, those that lose most first."""
+) -> tuple[QueryChange, ...]:
+    """The queries whose kept chunks change, sorted by the largest loss first."""
     planned, changed = plan([before, after]), []
     for query_id, pool in pools.items():
         old, new = ({hit.id for hit in hits} for hits, _ in kept(pool, planned, user))
@@ -148,5 +148,5 @@ def changes(
             relevant = relevant_of(qrels[query_id])
             f1 = [precision_recall_f1(ids, relevant).f1 for ids in (old, new)]
             lost, won = len((old - new) & relevant), len((new - old) & relevant)
-            changed.append(HitChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
+            changed.append(QueryChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
     return tuple(sorted(changed, key=lambda each: (each.gain, each.id)))

@@ -1,9 +1,9 @@
 """Tune the cutoff, and whether to rerank, on labelled queries. All figures are cross-validated.
 
-The candidates are every strategy with values for the settings that it cuts by. Pools are gathered
-once, and every candidate is replayed over them. A candidate that is best on four folds is measured
-on the fifth. So is everything that it is compared with: the best fixed k, the previous settings,
-and each strategy tuned alone. What is learned from labels is learned again on the four folds. Only
+The candidates are all strategies, with different values for the settings that they cut by. Pools
+are gathered once, and every candidate is replayed over them. The candidate that is best on four
+folds is measured on the fifth, and so is everything it is compared with: the best fixed k, the
+previous settings, and each strategy tuned alone. Models are trained again on the four folds. Only
 the oracle, the best prefix of each query's unfiltered ranking, knows the labels.
 """
 
@@ -35,24 +35,24 @@ from ragfilter.evaluate.crossval import (
 )
 from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.metrics import SET_FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.base import far_end
-from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategies, strategy
+from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings, TunedOn
 from ragfilter.text.numbers import counted
 
 RERANKED = 20
-"""How many hits are reranked for the candidates that rerank."""
+"""How many hits are reranked if a candidate reranks."""
 FORGOTTEN = {"cutoff.calibration": "", "cutoff.tuned_on": ""}
-"""What settings become that no longer carry what labels chose or taught."""
+"""Values that erase the record of what was chosen by or learned from labels."""
 KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 50)
 COARSE_KS = (5, 10, 20)
 GRID: Mapping[str, tuple[float, ...]] = {
@@ -60,16 +60,16 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "b_extra": (0, 1, 3),
     "relative_offset": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5),
 }
-# Distances have a scale, so these are fractions of the way from the best hit to the background.
+# Distances have different scales, so these are fractions of the way from best hit to background.
 SHARES: Mapping[str, tuple[float, ...]] = {
     "gap_threshold": (0.05, 0.1, 0.15, 0.2, 0.3),
     "distance_offset": (0.1, 0.2, 0.3, 0.4, 0.5, 0.7),
 }
 
 
-def gathering(settings: Settings, *, rerank: bool) -> Settings:
-    """The settings to gather with, so that the pools hold all that the candidates need. The cutoff
-    that is set may not apply yet: `calibrated`, before anything was learned."""
+def gather_settings(settings: Settings, *, rerank: bool) -> Settings:
+    """The settings to gather with, so that the pools have all that the candidates need. The current
+    cutoff may not apply yet, like `calibrated` before anything was learned."""
     ready = _reranking(settings, DEPTH) if rerank else settings
     deep = max(DEPTH, settings.cutoff.max_results)
     return by_gap(ready).with_values({"cutoff.max_results": deep})
@@ -83,8 +83,8 @@ def by_gap(settings: Settings) -> Settings:
 def candidates(
     settings: Settings, pools: Iterable[Pool], *, rerank: bool
 ) -> dict[str, tuple[Settings, ...]]:
-    """The candidates by strategy: with the quality layer as it is set, without it, and with
-    reranking always on. What a strategy learns is not a candidate."""
+    """The candidates by strategy: with the quality layer as set, without it, and with reranking
+    always on. Learned strategies are not among them."""
     spread = _spread(pools)
     return {
         spec.name: tuple(
@@ -101,7 +101,7 @@ def candidates(
 
 
 def bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
-    """The alternatives for what comes before the cutoff."""
+    """The alternatives for the layers before the cutoff."""
     first = settings.with_values({"cutoff.enabled": True, **FORGOTTEN})
     bases = [first]
     if settings.quality.enabled:
@@ -112,22 +112,22 @@ def bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
 
 
 def _reranking(settings: Settings, depth: int) -> Settings:
-    """The same settings, with everything that enters the quality layer reranked and nothing
-    dropped."""
+    """The same settings, but the quality layer reranks everything that enters it and drops
+    nothing."""
     reranker, depth = settings.quality.reranker, max(depth, settings.quality.max_top_k)
     values = {
         "quality.enabled": True, "quality.mode": "always",
         "quality.reranker": "late_interaction" if reranker == "none" else reranker,
         "quality.max_top_k": depth, "quality.reranker_top_k": depth,
         "quality.reranker_threshold": 0.0,
-        # Distances that were tuned without a reranker are refused with one.
+        # Distances tuned without a reranker are refused with one.
         "cutoff.tuned_on": "",
     }  # fmt: skip
     return settings.with_values(values)
 
 
 def _spread(pools: Iterable[Pool]) -> float:
-    """The typical distance of the background from the best hit."""
+    """The typical difference in distance between the background and the best hit."""
     distances = (pool.distances for pool in pools)
     return median([far_end(values) - min(values) for values in distances if values] or [1.0])
 
@@ -148,21 +148,21 @@ def _grid(name: str, reads: Sequence[str], spread: float) -> list[dict[str, Any]
 
 
 def _short(value: float) -> float:
-    """Two significant digits within the setting's range; a third makes no difference."""
+    """Two significant digits, within the setting's range; a third digit makes no difference."""
     return min(float(f"{value:.2g}"), 4.0)
 
 
 MARGIN = 0.02
-"""The loss of settings tuned again that counts as none."""
+"""A loss up to this much by tuning again counts as none."""
 BEFORE = "before"
 """The previous settings, as another strategy to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedMeans:
-    """Means over queries. `of` is the measure being tuned, with its interval. `unlabelled` is the
-    number of kept chunks without a label, which count as irrelevant; `f1_most` is F1 if all of them
-    were relevant."""
+    """Means over queries. `of` is the tuned measure, with its interval. `unlabelled` is the number
+    of kept chunks without a label, which count as irrelevant; `f1_most` is F1 if all of them were
+    relevant."""
 
     precision: float
     recall: float
@@ -179,8 +179,8 @@ class TunedMeans:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much better one result is than another, per query. `of` is the gain in the measure being
-    tuned; positive is better. `each` are the differences in the figures that `Target` may use."""
+    """How much better one result is than another, per query. `of` is the gain in the tuned measure;
+    positive is better. `each` has the differences in the figures that `Target` may use."""
 
     of: Interval
     each: Mapping[str, Interval] = field(default_factory=dict)
@@ -188,8 +188,8 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """One way to tune: its means on held-out queries, its gain over the best fixed k and over the
-    previous settings, and the settings that it chooses using all queries."""
+    """One way to tune: its means on held-out queries, its gains over the best fixed k and over the
+    previous settings, and the settings that it chooses on all queries."""
 
     means: TunedMeans
     gain: Gain
@@ -202,13 +202,13 @@ class Tuning:
     """The result of tuning. All means are held out; `k` is the best over all queries.
 
     `tuned` chooses among all candidates, and keeps the previous settings if it does no better on
-    held-out queries; `strategies` are each tuned alone. `over_strategies` is the gain of
+    held-out queries; `strategies` has each strategy tuned alone. `over_strategies` is the gain of
     `calibrated` over every other strategy. `dial` maps the share of relevant hits that the recall
     dial aims to keep to the share it kept on held-out queries. `budget` is `calibrated` with the
-    target budget, None if nothing was learned. `why_not` says why nothing was learned. `seen`: the
-    previous settings were chosen on labels, so their figures may be better here than they would be
-    elsewhere. `stands_in` says why the previous settings did not apply, so that `before` is the
-    strategy gap with all their other values.
+    target budget, None if nothing was learned; `why_not` says why. `seen`: the previous settings
+    were chosen on labels, so their figures may be better here than elsewhere. If the previous
+    settings did not apply, `stands_in` says why, and `before` has the strategy gap with all their
+    other values.
     """
 
     target: Target
@@ -237,26 +237,26 @@ class Tuning:
 
     @property
     def beats_fixed_k(self) -> bool:
-        """Whether the gain is more than chance, and a required recall is reached."""
+        """Whether the gain is significant, and the required recall, if any, is reached."""
         tuned = self.tuned
         return tuned.gain.of.shows_gain and tuned.means.recall >= self.target.recall
 
     @property
     def judged(self) -> str:
-        """The figure by which settings replace others: what is tuned for, or recall where that is
-        tokens."""
+        """The figure that decides whether settings replace others: the tuned one, or recall when
+        tuning for tokens."""
         return "recall" if self.target.figure == "tokens" else self.target.figure
 
     def loses_at_most(self, margin: float) -> bool:
-        """Whether the tuned settings are shown to lose no more than `margin` (0 to 1) of the judged
-        figure against those before, on the same questions: the whole interval of the difference
-        lies above."""
+        """Whether the tuned settings lose at most `margin` (0 to 1) of the judged figure compared
+        with the previous settings: the whole interval of the difference, on the same questions,
+        must be above −`margin`."""
         difference = self.tuned.gain_over_before.each[self.judged]
         alike = difference.mean if self.queries >= MIN_QUERIES else -np.inf
         return (difference.ends[0] if difference.ends else alike) >= -margin
 
     def only(self, strategy: str) -> Tuning:
-        """The same result with this strategy chosen, however the others compare. Raises KeyError if
+        """The same result with this strategy chosen, even if others are better. Raises KeyError if
         the strategy was not tuned."""
         return replace(self, tuned=self.strategies[strategy])
 
@@ -274,11 +274,11 @@ def tune_questions(
     gathered: Progress | None = None,
     replayed: Progress | None = None,
 ) -> Tuning:
-    """Gather the labelled questions of a collection, and tune on them. Raises as `tune` does, and
-    what `gather_all` raises."""
+    """Gather pools for the labelled questions of a collection, and tune on them. Raises what `tune`
+    and `completed_pools` raise."""
     check_tunable(settings, len(labels.qrels))
-    wide = gathering(settings, rerank=rerank)
-    pools = gather_all(labels.labelled, wide, backends, user, progress=gathered)
+    wide = gather_settings(settings, rerank=rerank)
+    pools = completed_pools(labels.labelled, wide, backends, user, progress=gathered)
     return tune(
         pools, labels.qrels, settings, user, target=target, folds=folds, rerank=rerank,
         replaces=replaces, provenance=Provenance.of(labels), progress=replayed,
@@ -286,7 +286,7 @@ def tune_questions(
 
 
 def check_tunable(settings: Settings, questions: int) -> None:
-    """Raises InputError if nothing can be tuned with these settings on so many labelled
+    """Raise InputError if nothing can be tuned with these settings on this many labelled
     questions."""
     if settings.judge.enabled:
         raise InputError(
@@ -313,14 +313,14 @@ def tune(
     provenance: Provenance = Provenance(),
     progress: Progress | None = None,
 ) -> Tuning:
-    """Find the settings that serve `target` best, and measure on held-out queries how good they
-    are. They are compared with those that they may replace, by default `settings`, where tuning
-    starts; others count as they are, even if they no longer apply.
+    """Find the best settings for `target`, and measure them on held-out queries. Tuning starts from
+    `settings`. The result is compared with `replaces` (default: `settings`), whose values count as
+    they are, even if they no longer apply.
 
-    `pools` are gathered with `gathering(settings)`, and every query has labels. Only the cutoff and
-    the quality layer of `settings` change. Raises InputError for fewer than two queries, if the
-    judge is on, and if a reranker failed: its scores would be missing in some queries only. Raises
-    ValueError for fewer than two folds.
+    Gather `pools` with `gathering(settings)`; every query must have labels. Only the cutoff and the
+    quality layer of `settings` change. Raises InputError for fewer than two queries, if the judge
+    is on, and if a reranker failed: then only some queries would have its scores. Raises ValueError
+    for fewer than two folds.
     """
     check_tunable(settings, len(pools))
     check_reranked(pools.values())
@@ -365,7 +365,7 @@ def tune(
         chosen["calibrated"] = _with_dial(lessons, len(np.unique(assigned)))
     before = {name: table[:, 0] for name, table in swept.items()}
     if not seen:
-        # First, so that the settings do not change for candidates that are only as good.
+        # First, so that candidates that are only as good do not replace the settings.
         groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}
         alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
     after = _held_out(groups, lessons, alone, texts, assigned, target)
@@ -407,7 +407,7 @@ def tune(
 
 
 def _applicable(settings: Settings, pool: Pool, user: User | None) -> tuple[Settings, str]:
-    """The settings, and why others stand in for them if they do not apply to the pool."""
+    """The settings or, if they do not apply to the pool, their stand-ins and the reason."""
     try:
         replay(pool, settings, user)
     except SettingsError as error:
@@ -423,9 +423,8 @@ def recorded(
     *,
     values_only: bool = False,
 ) -> Settings:
-    """The settings with a record of what the values at `paths`, by default the cutoff's,
-    were tuned on: these pools, one for each query. `values_only`: labels did not choose the
-    strategy."""
+    """The settings with a record that the values at `paths` (default: the cutoff's) were tuned on
+    these pools, one for each query. `values_only`: labels did not choose the strategy."""
     quality, cutoff = settings.quality, settings.cutoff
     names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
     own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
@@ -448,8 +447,8 @@ def recorded(
 
 
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
-    """Calibrated settings that record what the recall dial kept on held-out queries. Without a
-    share that could not be measured, since a fold had too few labels for it."""
+    """Calibrated settings that record what the recall dial kept on held-out queries. Shares for
+    which a fold had too few labels are left out."""
     settings, calibration = lessons.whole.settings, lessons.whole.calibration
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
@@ -467,8 +466,8 @@ def _held_out(
     folds: Choice,
     target: Target,
 ) -> Tables:
-    """Every figure of each query if the strategy, too, is chosen without its fold. `alone` has the
-    figures of each strategy tuned alone."""
+    """All figures of each query if the strategy, too, is chosen without the query's fold. `alone`
+    has the figures of each strategy tuned alone."""
     held_out = {figure: np.zeros(len(folds)) for figure in SET_FIGURES}
     for fold in np.unique(folds):
         out = folds == fold
@@ -483,10 +482,10 @@ def _held_out(
 def _best(
     groups: Mapping[str, Tables], learned: Learned | None, texts: Sequence[str], target: Target
 ) -> str:
-    """The strategy among these that serves the target best on held-out queries.
+    """The best strategy for the target on held-out queries.
 
-    Each is judged by its held-out figures: the best of a hundred candidates looks better than it
-    is, while what was learned is not chosen from a hundred.
+    Strategies are judged by held-out figures, because the best of a hundred candidates looks better
+    than it is, and a learned strategy is not chosen from a hundred.
     """
     n = len(texts)
     honest: dict[str, Tables] = {

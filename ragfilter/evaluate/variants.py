@@ -1,11 +1,11 @@
 """The settings that a measurement compares. Pure.
 
 A run always has the same rows: the current settings, a plain search, every cutoff strategy and
-every profile. Then the layers are added one after the other, and each is left out once. The best
-fixed k and the oracle are not settings; `evaluate.frame` computes them.
+every profile. Then the layers are added one by one, and each is left out once. The best fixed k and
+the oracle are not settings; `evaluate.frame` computes them.
 
-Users are not compared, so clearance is on everywhere or nowhere. In a run, an LLM is called only if
-the current settings call it; the other rows have no judge.
+Users are not compared, so clearance is either on in all rows or off in all. A run calls an LLM only
+if the current settings do; the other rows have no judge.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Literal
 
 from ragfilter.evaluate.prefixes import DEEPEST
 from ragfilter.layers.judge import settings_without_judge
-from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.base import strategies
+from ragfilter.layers.tuned_on import origin
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -46,7 +46,7 @@ class Variant:
 
     @property
     def about(self) -> str:
-        """What the name does not say: k, and what the settings were learned from."""
+        """Details that the name omits: k, and what the settings were learned from."""
         if self.plain:
             return f"the first {self.settings.retrieval.k}"
         learned = origin(self.settings)
@@ -78,7 +78,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
                 base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}),
             )
             for spec in strategies().values()
-            # A learned strategy joins the others once it has been learned.
+            # A learned strategy is included only if it has been learned.
             if spec.values_of is None or settings.cutoff.calibration
         ),
         *_profiles(settings),
@@ -107,8 +107,8 @@ def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Varia
 
 
 def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """`variants`, preceded by an unfiltered search for every k among them. If several have one k,
-    it searches all files if one of them does."""
+    """`variants`, preceded by an unfiltered search for every k among them. It searches all files if
+    any variant with this k does."""
     off = {f"{layer}.enabled": False for layer in SWITCHES}
     every = sorted((v.settings for v in variants), key=lambda s: s.retrieval.source_pattern)
     # The last one counts.
@@ -121,9 +121,9 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:
-    """The layers that are on, added one after the other in their order, and each left out once.
+    """Variants with the enabled layers added one by one, in order, and with each left out once.
 
-    Clearance stays on. `added` begins without any of the others.
+    Clearance stays on. `added` begins without any other layer.
     """
     on = [n for n in SWITCHES if n != "clearance" and settings.get(f"{n}.enabled")]
     off = {f"{name}.enabled": False for name in on}
@@ -139,7 +139,7 @@ def layer_variants(settings: Settings) -> tuple[Variant, ...]:
 
 
 def _profiles(settings: Settings) -> list[Variant]:
-    """Every profile that calls no LLM, for the same user and files, and with the same reranker."""
+    """Every profile that calls no LLM, with the same user, files and reranker."""
     kept = ["clearance.enabled", "retrieval.source_pattern"]
     if settings.quality.reranker != "none":
         kept += ["quality.reranker", "quality.reranker_model"]

@@ -1,5 +1,5 @@
-"""Figures, their caveats and what tuning found, in words: the same on the page, in reports and on
-the command line. Pure."""
+"""Figures, their caveats and tuning results in words, for the page, reports and the command line.
+Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
-from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
+from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.settings.schema import Calibration, Settings, field
 from ragfilter.text.numbers import counted, distance, signed
 
@@ -30,7 +30,7 @@ ONE = (
 )
 TOO_FEW = "too few questions that differ"
 LABELLED = ("kept", "unlabelled", "f1", "f1_most")
-"""What `unlabelled_of` reads."""
+"""The columns that `unlabelled_of` reads."""
 
 
 def gain(of: Interval, digits: int = 3) -> str:
@@ -58,8 +58,8 @@ def compared(of: Interval) -> str:
 
 
 def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
-    """Whether the settings beat the best fixed k, or why this is not said: `learned` is what
-    `in_sample` says of them. Empty with fewer than two queries."""
+    """Whether the settings beat the best fixed k, or why they are not compared: `learned` is the
+    warning of `in_sample`. Empty with fewer than two queries."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
     if gained is None:
@@ -82,7 +82,7 @@ def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
 
 
 def unlabelled_of(row: Mapping[str, float]) -> str:
-    """The same of a row of `frame` by variant."""
+    """`unlabelled` of a row of `frame` by variant."""
     return unlabelled(*(row[name] for name in LABELLED))
 
 
@@ -119,7 +119,7 @@ def about_labels(labels: Labels) -> list[str]:
 
 
 def unanswered(questions: int) -> str:
-    """That this many questions have labels, and none of them relevant; empty for none."""
+    """A note that this many questions have labels, but no relevant chunk; empty for 0."""
     if not questions:
         return ""
     has, is_ = ("has", "it counts") if questions == 1 else ("have", "they count")
@@ -130,7 +130,7 @@ def unanswered(questions: int) -> str:
 
 
 def fell_back(questions: int) -> str:
-    """That a layer fell back in this many questions; empty for none."""
+    """A note that a layer fell back for this many questions; empty for 0."""
     if not questions:
         return ""
     return (
@@ -139,8 +139,7 @@ def fell_back(questions: int) -> str:
 
 
 def few(questions: int) -> str:
-    """A warning if there are too few questions with something relevant for reliable figures; empty
-    otherwise."""
+    """A warning if too few questions have relevant chunks for reliable figures, otherwise empty."""
     if questions >= FEW_QUERIES:
         return ""
     has = "has" if questions == 1 else "have"
@@ -151,10 +150,10 @@ def few(questions: int) -> str:
 
 
 def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
-    """A warning if the cutoff was learned from, or the settings were tuned on, the very labels they
-    are measured with, or labels of this collection that have changed since; empty otherwise."""
+    """A warning if the cutoff was learned from, or the settings tuned on, the labels that they are
+    measured with, or an earlier version of this collection's labels; empty otherwise."""
     seen = seen_labels(settings)
-    # Hits without a collection's name may be of any.
+    # Hits without a collection name may come from any collection.
     same = seen is not None and collection and seen.collection == collection
     if seen is None or not (seen.labels == labels_version or same):
         return ""
@@ -196,8 +195,8 @@ def verdict(tuning: Tuning) -> str:
 
 
 def headline(tuning: Tuning) -> str:
-    """What tuning gains over the settings before, in a sentence; over the best fixed k if labels
-    had chosen them."""
+    """The gain from tuning over the previous settings, in a sentence; over the best fixed k if
+    labels chose the previous settings."""
     tuned, figure = tuning.tuned, tuning.target.figure
     gained, other = tuned.gain_over_before.of, "your settings"
     if tuning.seen:
@@ -215,7 +214,7 @@ def headline(tuning: Tuning) -> str:
 
 
 def changed(before: Settings, after: Settings) -> list[str]:
-    """What changes, each setting in words with its old and new value."""
+    """The changed settings in words, each with its old and new value."""
     return [
         f"{_called(path)}: {shown(path, before.get(path))} → {shown(path, value)}"
         for path, value in after.changed_from(before).items()
@@ -230,7 +229,7 @@ def _called(path: str) -> str:
 
 
 def row(name: str, means: TunedMeans, figure: str) -> dict[str, Any]:
-    """The means as a row of `evaluate.frame`, with an interval of the figure that is tuned for."""
+    """The means as a row of `evaluate.frame`, with an interval for the tuned figure."""
     figures = {f.name: getattr(means, f.name) for f in fields(means) if f.name != "of"}
     row: dict[str, Any] = {"variant": name}
     for each, value in figures.items():
@@ -268,7 +267,7 @@ def notes(tuning: Tuning) -> list[str]:
 
 
 def stands_in(tuning: Tuning) -> str:
-    """Why “before” are other settings than the previous ones; empty if they are not."""
+    """Why “before” is not the previous settings; empty if it is."""
     if not tuning.stands_in:
         return ""
     return (
@@ -285,8 +284,8 @@ SIDES = ("", "before", "after", "difference")
 
 
 def sides(tuning: Tuning) -> list[tuple[str, ...]]:
-    """F1, recall and tokens before and after, and their difference on the same questions, each
-    with its 95% interval."""
+    """F1, recall and tokens before and after, and the difference on the same questions, each with
+    its 95% interval."""
     rows = []
     for figure, digits in (("f1", 3), ("recall", 3), ("tokens", 0)):
         write = f"{{:,.{digits}f}}".format
@@ -300,7 +299,7 @@ def sides(tuning: Tuning) -> list[tuple[str, ...]]:
 
 
 def untouched_limits(settings: Settings) -> str:
-    """That limits by score, which no label chooses, stay as they are; empty without any."""
+    """A note that limits by score, which labels never choose, do not change; empty without any."""
     limits = settings.cutoff.limits
     return limits and (
         f"The limits by score stay as they were set by hand: {limits}. After a change of model, "
@@ -321,7 +320,7 @@ def no_worse(tuning: Tuning, margin: float) -> str:
 
 
 def _missing(tuning: Tuning) -> str:
-    """From which share on the recall dial has too few labels, and how many are missing at least."""
+    """From which share the recall dial has too few labels, and how many are missing at least."""
     share = next((each for each in SHARES if f"{each:g}" not in tuning.dial), None)
     if share is None:
         return ""
@@ -335,7 +334,7 @@ def _missing(tuning: Tuning) -> str:
 
 
 def shown(path: str, value: Any) -> str:
-    """A setting's value in one line, shortening what was learned."""
+    """A setting's value in one line; learned models are shortened."""
     holder = field(path).table
     if value and holder is not None:
         return holder.read(value).summary
@@ -350,7 +349,7 @@ def shown(path: str, value: Any) -> str:
 
 
 def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
-    """What tuning compares, by its name."""
+    """The means that tuning compares, by name."""
     return {
         f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
         "Before (tuned on labels)" if tuning.seen else "Before": tuning.before,
@@ -360,7 +359,7 @@ def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
 
 
 def cells(means: TunedMeans, target: Target) -> dict[str, str]:
-    """A row of figures by the names of their columns, the figure that is tuned for first."""
+    """A row of figures by column name, the tuned figure first."""
     write = "{:,.0f}".format if target.figure == "tokens" else "{:.3f}".format
     short = f" (under {target.recall:g})" if means.recall < target.recall else ""
     name = NAMES[target.figure]

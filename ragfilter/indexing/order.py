@@ -1,8 +1,8 @@
-"""An indexing job as a value, also as JSON: what to index, how, and into which collection. A Ray
-cluster may embed it, if one machine would take days.
+"""An indexing job as a value that JSON can hold: what to index, how, and into which collection. A
+Ray cluster can embed it if one machine would take days.
 
 Source: docs/deployment.md#bulk. The cluster's machines need ragfilter and the model; only texts and
-vectors travel. What is embedded is saved part by part, so an indexing that is interrupted goes on.
+vectors are sent. Embeddings are saved part by part, so an interrupted job can be resumed.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 BATCH = 64
-"""Texts of one task: what a lost worker costs."""
+"""Texts per task, which are embedded again if its worker dies."""
 WAIT_S = 10.0
-"""How long a cluster may take to answer."""
+"""Timeout for connecting to a cluster."""
 
 
 class RayEmbedder:
-    """Unit vectors from the model `name`, which every worker of the cluster loads. `address` is
-    Ray's, or "local" for a cluster of this machine's cores.
+    """Embeds with the model `name`, which every worker of the cluster loads. `address` is Ray's, or
+    "local" for a cluster of this machine's cores.
 
     Raises InputError if there is no such cluster, and DependencyError without Ray.
     """
 
     at_once = 64 * BATCH
-    """Texts embedded before they are saved: enough to keep many workers busy."""
+    """Texts to embed between two saves: enough to keep many workers busy."""
 
     def __init__(self, name: str, address: str) -> None:
-        # It would report its use over the network.
+        # Otherwise, Ray reports usage over the network.
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         with extra("ray"):
             import ray
@@ -57,7 +57,7 @@ class RayEmbedder:
             )
         if not ray.is_initialized():
             try:
-                # Ray itself tries for minutes.
+                # Connect first, because Ray itself retries for minutes.
                 host, colon, port = address.removeprefix("ray://").partition(":")
                 if colon:
                     socket.create_connection((host, int(port)), WAIT_S).close()
@@ -71,7 +71,7 @@ class RayEmbedder:
                     remedy=f'Start one with `ray start --head`, or give "{LOCAL}".',
                 ) from error
         self.name = name
-        # Ray repeats a task whose worker ended, up to three times.
+        # Ray retries a task whose worker died up to three times.
         self._embed = ray.remote(_embed)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -98,20 +98,20 @@ def _loaded(model: str) -> Embedder:
 
 
 EVERY = 1000
-"""So many records are read between two reports."""
+"""Number of records read between two reports."""
 MAX_LISTED = 1000
-"""So many records that were left out are listed; the others are counted."""
+"""Maximum number of listed refusals; further ones are only counted."""
 Report = Callable[[str, int, int], None]
-"""Is told what is done, how much of it, and of how much (0 if that is not known)."""
+"""Called with the phase, the number done, and the total (0 if unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One indexing. Without `source` the collection is restored from its own copy.
+    """One indexing job. Without `source`, the collection is restored from its copy.
 
-    `lenient`: records that cannot be used are left out and listed. `embedder` is the embedding
-    model; empty takes the collection's, or for a new one the workspace's. `temporary`: the
-    source is removed with the order.
+    `lenient`: unusable records are left out and listed. `embedder` is the embedding model; if
+    empty, the collection's or, for a new collection, the workspace's. `temporary`: the source is
+    removed with the job.
     """
 
     collection: str
@@ -125,7 +125,7 @@ class Order:
     headings: bool = True
     columns: dict[str, str] = field(default_factory=dict)
     ray: str = ""
-    """Address of the Ray cluster that embeds; empty embeds here."""
+    """Address of the Ray cluster that embeds; if empty, this process embeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +138,19 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an order came to. `left_out` counts every refusal, also those that are not listed."""
+    """The result of a job. `left_out` counts all refusals, even those that are not listed."""
 
     report: IndexReport
     refused: tuple[Refusal, ...] = ()
     left_out: int = 0
     labels: str = ""
-    """How many labels were mapped to other chunks; empty if none had to be."""
+    """How many labels were mapped to other chunks, in words; empty if none."""
 
 
 def _counted(
     records: Iterable[Record], report: Report, refused: Sequence[Refusal]
 ) -> Iterator[Record]:
-    """The records, counted as they are read: their number is not known in advance. Raises
+    """Yield the records and report their count, since their total is not known in advance. Raises
     InputError if all were `refused`."""
     number = 0
     for number, record in enumerate(records, start=1):
@@ -167,10 +167,10 @@ def carry_out(
     report: Report = lambda *_: None,
     refuse: Callable[[Refusal], None] = lambda refusal: None,
 ) -> Done:
-    """Index what the order says. Rules that were edited stay as edited, also with `reset`.
+    """Run the job. Edited rules are kept, even with `reset`.
 
-    `refuse` is told what is left out. Both may raise to stop the work. Raises InputError,
-    StoreError, ModelError.
+    `refuse` is called with what is left out. It and `report` may raise to stop the job. Raises
+    InputError, StoreError, ModelError.
     """
     name, pinned = order.collection, bench.deployment.embedding_model
     if order.embedder and pinned and order.embedder != pinned:
@@ -230,8 +230,8 @@ def carry_out(
 
 
 def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
-    """Keep what the labels of a collection judge, before its chunks change. Returns the labelled
-    chunks; None without labels. Raises StoreError."""
+    """Save the quotes that a collection's labels judge, before its chunks change. Returns the
+    labelled chunks; None without labels. Raises StoreError."""
     labelled = {label.chunk_id for label in bench.labels.standing(name)}
     chunks: Mapping[str, Chunk] = {}
     if labelled:
@@ -244,8 +244,8 @@ def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
 def remap_labels(
     bench: Workbench, name: str, *, before: Mapping[str, Chunk] = {}, dry: bool = False
 ) -> Relabelled:
-    """Map the labels of a collection to the chunks that hold what they judge, unless their chunk is
-    as it was `before`. Raises StoreError."""
+    """Map a collection's labels to the chunks that now contain the judged quotes, unless their
+    chunk has the same text as `before`. Raises StoreError."""
     from ragfilter.stores.relabel import remap
 
     collection = bench.collection(name)

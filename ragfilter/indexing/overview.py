@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A collection. `model` is empty, and a figure None, where it cannot be told."""
+    """Facts about a collection. If unknown, `model` is empty and a figure is None."""
 
     info: CollectionInfo
     model: str
@@ -29,8 +29,8 @@ class Facts:
 
 
 def overview(bench: Workbench, user: User = UNRESTRICTED) -> tuple[Facts, ...]:
-    """The facts of every collection, by name; the figures are of chunks that `user` may see. Raises
-    StoreError."""
+    """The facts of every collection, sorted by name. The figures count only chunks that `user` can
+    see. Raises StoreError."""
     return tuple(_facts(bench, info, user) for info in bench.collections())
 
 
@@ -48,7 +48,7 @@ def _facts(bench: Workbench, info: CollectionInfo, user: User) -> Facts:
 
 
 def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
-    """When it was indexed or a rule of it edited, whichever was later."""
+    """When the collection was last indexed or one of its rules edited."""
     times = []
     with suppress(StoreError):
         edits = bench.journal.history(info.name)

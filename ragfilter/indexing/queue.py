@@ -1,9 +1,9 @@
-"""Orders that wait in the workspace's database, and the workers that carry them out: one in every
-process that has the workspace open as the app.
+"""The queue of indexing jobs in the workspace's database, and the workers that run them: one in
+every process that has the workspace open as the app.
 
-Source: docs/decisions/0015-indexing-waits-in-a-queue.md. You can leave the page that gave an order,
-and the command line can give one while the app runs. An order goes to one worker. A worker that is
-not heard of any more has ended, and another goes on with what it was doing.
+Source: docs/decisions/0015-indexing-waits-in-a-queue.md. A job continues after its page is closed,
+and the command line can submit jobs while the app runs. Each job runs on one worker. If a worker
+stops sending heartbeats, another one takes over its job.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ log = logging.getLogger(__name__)
 State = Literal["waiting", "running", "stopped", "failed", "done"]
 UPLOADS = "uploads"
 UNUSED_S = 24 * 3600
-"""How long uploads wait for an order."""
+"""Age at which uploads without a job are removed."""
 LOOK_S = 0.5
-"""How often new orders are looked for."""
+"""Interval between checks for new jobs."""
 TELL_S = 0.25
-"""How often progress is written."""
+"""Minimum interval between progress updates."""
 BEAT_S = 5.0
-"""How often a worker says that it is there."""
+"""Interval between a worker's heartbeats."""
 LOST_S = 15.0
-"""After how long without that it is not."""
+"""Time without a heartbeat after which a worker counts as dead."""
 MAX_TRIES = 3
-"""How many workers may end over one order."""
+"""Maximum number of workers that may die while running a job."""
 
 _jobs = database.table(
     "index_jobs", given=TEXT, standing=TEXT, state=TEXT, stop=WHOLE, worker=WHOLE, tries=WHOLE,
@@ -60,12 +60,12 @@ NOW = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "extract(epoch FROM clock_timestamp())",
 }
-"""The database's own clock, in seconds: workers on several machines go by one."""
+"""The database's clock, in seconds, so that workers on several machines share one clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where an order stands. `seconds_left` is None if it cannot be told."""
+    """The status of a job. `seconds_left` is None if it cannot be estimated."""
 
     state: State = "waiting"
     phase: str = ""
@@ -82,16 +82,16 @@ class Standing:
 
     @property
     def open(self) -> bool:
-        """Whether it is still to be done."""
+        """Whether the job is waiting or running."""
         return self.state in ("waiting", "running")
 
     @property
     def share(self) -> float:
-        """How much of the present phase is done, from 0 to 1."""
+        """The finished share of the current phase, from 0 to 1."""
         return min(self.done / self.total, 1.0) if self.total else 0.0
 
     def result(self) -> Done:
-        """What the order came to. Raises what prevented it."""
+        """The result of the job. Raises RagfilterError if it failed."""
         if self.report is None:
             raise RagfilterError(self.message, remedy=self.remedy, action=self.action)
         return Done(self.report, self.refused, self.left_out, self.labels)
@@ -99,7 +99,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class IndexJob:
-    """An order in the queue. Ids ascend in the order in which they were given."""
+    """A job in the queue. Later jobs have higher ids."""
 
     id: int
     order: Order
@@ -116,7 +116,7 @@ KILLED = Standing(
 
 
 class Queue(database.Book):
-    """The orders of a workspace. Any process may use it. Uploads are in a folder of `folder`."""
+    """The jobs of a workspace. Safe across processes. Uploads are in a subfolder of `folder`."""
 
     what = "indexing queue"
     called = "The indexing queue"
@@ -130,7 +130,7 @@ class Queue(database.Book):
         self._lost = clock - LOST_S
 
     def put(self, order: Order) -> IndexJob:
-        """Give an order. Of one that is temporary, the files go with it to whichever machine."""
+        """Submit a job. With PostgreSQL, the files of a temporary source are stored with it."""
         elsewhere = order.temporary and self._engine.dialect.name == "postgresql"
         row = {
             "given": _json(order), "standing": _json(Standing()), "state": "waiting", "stop": 0,
@@ -143,9 +143,9 @@ class Queue(database.Book):
         return IndexJob(number, order)
 
     def jobs(self) -> tuple[IndexJob, ...]:
-        """Every order, oldest first."""
+        """All jobs, oldest first."""
         query = sa.select(_jobs.c.id, _jobs.c.given, _jobs.c.standing).order_by(_jobs.c.id)
-        # Not by pydantic alone: it refuses halves of characters, which a file's name may hold.
+        # Parsed with json, because pydantic refuses lone surrogates, which file names may contain.
         return tuple(
             IndexJob(
                 number,
@@ -156,16 +156,16 @@ class Queue(database.Book):
         )
 
     def job(self, job_id: int) -> IndexJob | None:
-        """An order, None if it was removed."""
+        """The job with this id, None if it was removed."""
         return next((job for job in self.jobs() if job.id == job_id), None)
 
     def moved(self) -> tuple[tuple[int, str], ...]:
-        """Changes whenever an order is given, begun, ended or removed."""
+        """A value that changes whenever a job is submitted, started, ended or removed."""
         query = sa.select(_jobs.c.id, _jobs.c.state).order_by(_jobs.c.id)
         return tuple((i, state) for i, state in self._read(query))
 
     def stop(self, job_id: int) -> None:
-        """Ask that an order be stopped; one that waits is stopped at once."""
+        """Ask a job to stop; a waiting job is stopped at once."""
         this = _jobs.c.id == job_id
         with self._writing() as connection:
             connection.execute(_jobs.update().where(this).values(stop=1))
@@ -173,13 +173,13 @@ class Queue(database.Book):
             connection.execute(_jobs.update().where(waiting).values(_row(Standing("stopped"))))
 
     def go_on(self, job_id: int) -> None:
-        """Let an order that was stopped or failed wait again; what is embedded is kept."""
+        """Queue a stopped or failed job again. Finished embeddings are kept."""
         with self._writing() as connection:
             again = {**_row(Standing()), "stop": 0, "tries": 0}
             connection.execute(_jobs.update().where(_jobs.c.id == job_id).values(again))
 
     def remove(self, job_id: int) -> None:
-        """Forget an order, with its temporary source."""
+        """Remove a job and its temporary source."""
         job = self.job(job_id)
         with self._writing() as connection:
             connection.execute(_jobs.delete().where(_jobs.c.id == job_id))
@@ -187,13 +187,13 @@ class Queue(database.Book):
             self.clear(job.order)
 
     def clear(self, order: Order) -> None:
-        """Remove the source of an order that is temporary, which lies among the uploads."""
+        """Remove the job's source if it is a temporary upload."""
         source = Path(order.source)
         if order.temporary and source.parent == self.uploads:
             shutil.rmtree(source, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove uploads that nobody ordered to be indexed within a day: their tab was closed."""
+        """Remove uploads without a job that are older than a day: their tab was closed."""
         ordered = {Path(job.order.source).name for job in self.jobs()}
         for folder in self.uploads.glob("*"):
             with contextlib.suppress(FileNotFoundError):
@@ -202,11 +202,11 @@ class Queue(database.Book):
 
     @property
     def attended(self) -> bool:
-        """Whether some process carries the orders out."""
+        """Whether any worker is alive."""
         return bool(self._read(sa.select(_workers.c.id).where(_workers.c.seen >= self._lost)))
 
     def enlist(self) -> int:
-        """Begin as a worker. Returns its number."""
+        """Register a worker. Returns its number."""
         with self._writing() as connection:
             connection.execute(_workers.delete().where(_workers.c.seen < self._lost))
             new = _workers.insert().values(seen=self._now).returning(_workers.c.id)
@@ -214,7 +214,7 @@ class Queue(database.Book):
             return number
 
     def beat(self, worker: int) -> None:
-        """Say that a worker is there, also one that was given up."""
+        """Record a worker's heartbeat, even if it had counted as dead."""
         with self._writing() as connection:
             this = _workers.c.id == worker
             if not connection.execute(
@@ -223,17 +223,17 @@ class Queue(database.Book):
                 connection.execute(_workers.insert().values(id=worker, seen=self._now))
 
     def leave(self, worker: int) -> None:
-        """End as a worker. What it was doing waits for another."""
+        """Unregister a worker. Its job waits for another worker."""
         with self._writing() as connection:
             connection.execute(_workers.delete().where(_workers.c.id == worker))
 
     def is_first(self, worker: int) -> bool:
-        """Whether no other worker has been there for longer."""
+        """Whether this worker has been alive the longest."""
         there = sa.select(sa.func.min(_workers.c.id)).where(_workers.c.seen >= self._lost)
         return bool(self._read(there)[0][0] == worker)
 
     def take(self, worker: int) -> IndexJob | None:
-        """The next order, for this worker alone, which has no other; None if none waits."""
+        """Assign the next job to this worker, which must have no other; None if none is waiting."""
         others = (_workers.c.seen >= self._lost) & (_workers.c.id != worker)
         busy = sa.select(_workers.c.id).where(others)
         orphaned = (_jobs.c.state == "running") & _jobs.c.worker.not_in(busy)
@@ -254,14 +254,14 @@ class Queue(database.Book):
         return self.job(found.id)
 
     def unpack(self, job: IndexJob) -> None:
-        """Have the files of an order on this machine, if they came with it."""
+        """Unpack the files that came with a job, unless this machine has them."""
         source = Path(job.order.source)
         ((parcel,),) = self._read(sa.select(_jobs.c.parcel).where(_jobs.c.id == job.id))
         if parcel and not source.exists():
             ZipFile(io.BytesIO(parcel)).extractall(source)
 
     def tell(self, job_id: int, standing: Standing, worker: int | None = None) -> bool:
-        """Write where an order stands. Returns whether `worker` is to go on: not if the order was
+        """Write a job's status. Returns whether `worker` should continue: False if the job was
         stopped, removed or taken over."""
         this = _jobs.c.id == job_id
         if worker is not None:
@@ -298,12 +298,12 @@ def _packed(folder: Path) -> bytes:
 
 
 class OrderStopped(Exception):
-    """The order is to stop."""
+    """The job was asked to stop."""
 
 
 class Worker:
-    """Works for as long as `bench` is open. `meanwhile` is called while no order waits, in one of
-    all workers, and returns whether it has done something."""
+    """Runs jobs while `bench` is open. While no job is waiting, one of all workers calls
+    `meanwhile`, which returns whether it did anything."""
 
     def __init__(self, bench: Workbench, meanwhile: Callable[[], bool] = lambda: False) -> None:
         self._bench = bench
@@ -317,7 +317,7 @@ class Worker:
         ]
 
     def start(self) -> None:
-        """Begin. The bench, when it is closed, waits until the present order has stopped."""
+        """Start the threads. Closing the bench waits until the current job has stopped."""
         self._bench.before_closing(self.close)
         self._queue.sweep()
         self._number = self._queue.enlist()
@@ -325,7 +325,7 @@ class Worker:
             thread.start()
 
     def close(self) -> None:
-        """Stop. What is under way waits for another worker, or the next start."""
+        """Stop. The current job waits for another worker or the next start."""
         self._end.set()
         for thread in self._threads:
             thread.join()
@@ -362,14 +362,14 @@ class Worker:
         except OrderStopped:
             ended = {"state": "waiting" if self._end.is_set() else "stopped"}
         except WorkspaceLocked:
-            # Another process indexes the same collection.
+            # Another process is indexing the same collection.
             watch.standing, ended = Standing(), {}
             self._end.wait(LOOK_S)
         except RagfilterError as error:
             ended = {"message": error.message, "remedy": error.remedy, "action": error.action}
             ended["state"] = "failed"
         except Exception as error:
-            log.exception("an order failed")
+            log.exception("an indexing job failed")
             message = f"Unexpected {type(error).__name__}: {' '.join(str(error).split())[:300]}."
             ended = {"message": message, "remedy": "The app's log says more."}
             ended["state"] = "failed"
@@ -385,7 +385,7 @@ class Worker:
 
 @dataclass
 class _Telling:
-    """Writes how an order goes, and stops it when it is to stop."""
+    """Writes a job's progress, and raises OrderStopped if the job should stop."""
 
     queue: Queue
     job_id: int

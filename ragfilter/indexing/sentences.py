@@ -1,8 +1,8 @@
 """Vectors of the sentences of indexed chunks, from which extractive answers are chosen. They are
-embedded ahead of any question: at the end of `ragfilter index`, or while nobody waits for the app.
+computed before any question: at the end of `ragfilter index`, or while the app is idle.
 
-Source: docs/design.md#parts. They are in ``sentences.db`` of the workspace's folder, or in its
-database. Nothing depends on them: a sentence that is missing is embedded when an answer needs it.
+Source: docs/design.md#parts. They are stored in ``sentences.db`` in the workspace's folder, or in
+its database. They are optional: a missing sentence is embedded when an answer needs it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ log = logging.getLogger(__name__)
 
 FILE = "sentences.db"
 AT_ONCE = 500
-"""Keys in one query; SQLite allows 999 values."""
+"""Keys per query; SQLite allows 999 values."""
 PART = 16
-"""Sentences at once: as long as a question that is asked meanwhile may have to wait."""
+"""Sentences per batch while questions may arrive: a question waits for one batch at most."""
 LARGE_PART = 256
-"""Sentences at once if nobody can ask meanwhile, which takes half the time."""
+"""Sentences per batch while no question can arrive, which takes half the time."""
 QUIET_S = 1.0
-"""How long nobody must have waited for anything."""
+"""How long the app must have been idle."""
 MAX_SENTENCES = 50_000
-"""Sentences of one collection; a larger one's are embedded when an answer needs them."""
+"""Maximum number of sentences in a collection; in a larger one, answers embed what they need."""
 
 _vectors = sa.Table(
     "sentence_vectors", sa.MetaData(), sa.Column("key", sa.LargeBinary, primary_key=True),
@@ -71,8 +71,8 @@ class Sentences(database.OptionalBook):
         self._marks: dict[str, str] = {}
 
     def find(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors (float32, unit length) that `model` made of `texts`, as far as they are
-        stored, by text."""
+        """The stored vectors (float32, unit length) of `texts` by `model`, by text; texts without
+        one are left out."""
         by_key = {_key(model, text): text for text in texts}
 
         def read(connection: sa.Connection) -> dict[str, Vectors]:
@@ -86,7 +86,7 @@ class Sentences(database.OptionalBook):
         return self._attempt(read, {})
 
     def put(self, collection: str, model: str, texts: Sequence[str], vectors: Vectors) -> None:
-        """Store the vectors of sentences of a collection, shape (len(texts), dimension)."""
+        """Store the vectors of a collection's sentences, shape (len(texts), dimension)."""
         rows = [
             {"key": _key(model, text), "collection": collection, "vector": vector.tobytes()}
             for text, vector in zip(texts, vectors, strict=True)
@@ -94,7 +94,7 @@ class Sentences(database.OptionalBook):
         self._attempt(lambda connection: connection.execute(PUT, rows) and None, None)
 
     def completed(self) -> dict[str, str]:
-        """The collections whose sentences are all stored, each with the mark of its content."""
+        """The collections whose sentences are all stored: name → mark of the content."""
 
         def read(connection: sa.Connection) -> dict[str, str]:
             return dict(map(tuple, connection.execute(sa.select(_completed))))
@@ -103,9 +103,9 @@ class Sentences(database.OptionalBook):
         return stored | self._marks
 
     def mark_complete(self, collection: str, mark: str, model: str, texts: Collection[str]) -> None:
-        """Note that `texts` are all the sentences of a collection, and remove its others."""
+        """Record that `texts` are all the sentences of a collection, and remove its others."""
         wanted = {_key(model, text) for text in texts}
-        # Also if it cannot be written, so that nothing is embedded again and again.
+        # Kept in memory even if it cannot be written, so that nothing is embedded repeatedly.
         self._marks[collection] = mark
 
         def write(connection: sa.Connection) -> None:
@@ -136,8 +136,8 @@ def _key(model: str, text: str) -> bytes:
 def prepare(
     bench: Workbench, sentences: Sentences, part: int = LARGE_PART
 ) -> Iterator[tuple[int, int]]:
-    """Embed the sentences of the workspace's own collections that are still to be embedded, `part`
-    at a time. Yields how many of a collection's are done, and how many there are."""
+    """Embed the missing sentences of the workspace's own collections in batches of `part`. Yields
+    (done, total) for the current collection after each batch."""
     model, workspace = bench.embedder, bench.workspace
     if model.name.startswith(OPENAI):
         return
@@ -157,23 +157,23 @@ def prepare(
             texts = [text for chunk in chunks for text in passages_of(chunk.title, chunk.text)]
             every = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
             known = sentences.find(model.name, every)
-            # Texts of one length are computed together.
+            # Sorted, so that a batch has texts of similar length.
             waiting = sorted((text for text in every if text not in known), key=len)
             for start in range(0, len(waiting), part):
                 some = waiting[start : start + part]
                 sentences.put(name, model.name, some, model.embed(some))
                 yield start + len(some), len(waiting)
         except RagfilterError as error:
-            # It is not tried again and again.
-            log.warning("the sentences of %s are not prepared: %s", name, error)
+            # The collection is marked as complete below, so this is not tried repeatedly.
+            log.warning("cannot embed the sentences of %s ahead: %s", name, error)
         sentences.mark_complete(name, marks[name], model.name, every)
 
 
 def prepare_when_idle(
     bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool]
 ) -> Callable[[], bool]:
-    """A function that embeds the next few sentences, unless `is_busy()` is true or was a moment
-    ago. It returns whether it did."""
+    """A function that embeds the next batch of sentences, unless `is_busy()` is true or was within
+    `QUIET_S`. It returns whether it embedded any."""
     parts: Iterator[tuple[int, int]] = iter(())
     quiet_from = 0.0
 
@@ -192,7 +192,7 @@ def prepare_when_idle(
 
 
 def _copied(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """The collections that have a copy, each with the mark of its content."""
+    """Yield the collections that have a copy, each with the mark of its content."""
     for name in workspace.copied():
         with suppress(OSError):
             at = workspace.copy_path(name).stat()

@@ -13,20 +13,19 @@ from ragfilter.ingest.records import PLAIN, ReadOptions, Record, refuse, to_reco
 
 MISSING = "Name a column that the file has, or index the file apart from the others."
 NEEDED = {"text", "id", "clearance", "department"}
-"""The fields whose column no file may lack. Without the last two, what is secret elsewhere would be
+"""Fields whose chosen column must exist. Without the last two, secret chunks would become
 public."""
 NOTHING = {"page": {"NaN", "nan", "NA"}, "clearance": {"NaN", "nan"}, "department": {"NaN"}}
-"""What tables write for a value that is missing. A clearance that says NA hides its chunk, as does
-any other that cannot be read; a department may be called so."""
+"""How tables write a missing value. A clearance of NA is not one: it is unreadable and hides its
+chunk. A department may be called NA."""
 SAMPLE = 50
-"""Rows that tell how long a column's cells are."""
+"""Number of rows from which the length of a column's cells is estimated."""
 
 
 def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """The records of a CSV file, separated as its header is.
+    """Yield the records of a CSV file. The header determines the delimiter.
 
-    An empty cell is a field that is not there, and so is one of `NOTHING`. Raises InputError: file
-    and line.
+    A field is missing if its cell is empty or in `NOTHING`. Raises InputError with file and line.
     """
     names: list[str] = []
     numbered = False
@@ -55,8 +54,8 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
 
 
 def columns(path: Path) -> dict[str, int]:
-    """The names in a CSV file's header, each with the characters of its first cells together;
-    none of an empty file. Raises InputError."""
+    """The columns of a CSV file, each with the total characters in its first cells; empty for an
+    empty file. Raises InputError."""
     every = (cells for _, cells in rows(read_text(path, path.name), path.name))
     header = [cell.strip() for cell in next(every, [])]
     lengths = dict.fromkeys(filter(None, header), 0)
@@ -68,8 +67,8 @@ def columns(path: Path) -> dict[str, int]:
 
 
 def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:
-    """The header with the chosen columns under the names of their fields. Another column of such a
-    name is the source's own."""
+    """The header with the chosen columns renamed to their fields. Another column with the name of a
+    field becomes one of the source's own fields."""
     fields = {column: field for field, column in columns.items() if column}
     for column, field in fields.items():
         if field in NEEDED and column not in header:

@@ -1,8 +1,8 @@
-"""Turns SOURCE into records: a demo collection by name, a file, a folder or a zip; and puts uploads
-and zips into a folder of ours.
+"""Reads records from SOURCE: a demo collection by name, a file, a folder or a zip. Also writes
+uploads and unpacked zips to a folder.
 
-Source: docs/design.md#formats. A name never leads out of that folder, an archive never exceeds a
-limit, and each file that is left out is named with its reason.
+Source: docs/design.md#formats. No file name leads out of that folder, unpacked archives are limited
+in size, and every file that is left out is named with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 ARCHIVE = ".zip"
 LARGEST = 1_000_000_000
-"""Bytes that an archive may unpack to, unless a limit is given."""
+"""Default limit on the unpacked size of an archive, in bytes."""
 MAX_FILES = 20_000
 SHOWN_NAMES = 5
 Loader = Callable[..., Iterator[Record]]
@@ -55,7 +55,7 @@ DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
 }
 INDEXED = tuple(sorted((*LOADERS, *OPENAPI)))
 SUFFIXES = (*INDEXED, ARCHIVE)
-"""What can be uploaded."""
+"""Suffixes of files that can be uploaded."""
 REMEDY = (
     f"Give {', '.join(DEMOS)}, or a file, folder or zip of {' '.join(INDEXED)}; "
     f"{' '.join(OPENAPI)} files must be OpenAPI descriptions."
@@ -63,11 +63,11 @@ REMEDY = (
 
 
 def load(source: str | os.PathLike[str], *, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """The records of `source`, files of a folder or zip in the order of their names.
+    """Yield the records of `source`; the files of a folder or zip are sorted by name.
 
     The API descriptions of a folder come last, since they may refer to each other. A demo's name
-    comes before a file of that name (write ``./demo`` for the file). Raises InputError naming file
-    and line, while it is read; with `reading.skip` what cannot be used is left out.
+    takes precedence over a file of that name (write ``./demo`` for the file). Raises InputError
+    with file and line during iteration, unless `reading.skip` leaves unusable records out.
     """
     records = _load(source, reading)
     yield from records if reading.skip is None else _each_id_once(records, reading)
@@ -98,7 +98,7 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
     if what == "folder":
         yield from _folder(path, reading, source=str(path))
     elif what != "file":
-        # A named pipe would be waited for without end.
+        # Reading a named pipe would block forever.
         raise InputError(f"{path} does not exist, or is not a file or folder.", remedy=REMEDY)
     elif suffix == ARCHIVE:
         with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +116,7 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
 
 
 def _usable(loader: Loader, path: Path, source: str, reading: ReadOptions) -> Iterator[Record]:
-    """The records up to the point where their file can no longer be read."""
+    """Yield records until their file becomes unreadable."""
     try:
         yield from loader(path, source=source, reading=reading)
     except InputError as error:
@@ -124,7 +124,7 @@ def _usable(loader: Loader, path: Path, source: str, reading: ReadOptions) -> It
 
 
 def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Record]:
-    """The records of the files in `folder`, which the reader knows as `source`."""
+    """Yield the records of the files in `folder`, which messages call `source`."""
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
     if not any(name.lower().endswith(INDEXED) for name in files):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
@@ -145,7 +145,7 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
 
 
 def _questions_and_labels(names: Collection[str]) -> list[str]:
-    """The files beside a corpus.jsonl that hold the questions and labels of a BEIR data set."""
+    """The files next to a corpus.jsonl with the questions and labels of a BEIR data set."""
     ending = "corpus.jsonl"
     beside = [name.removesuffix(ending) for name in names if f"/{name}".endswith(f"/{ending}")]
     begins = tuple(f"{root}{what}" for root in beside for what in ("queries.", "qrels"))
@@ -153,7 +153,7 @@ def _questions_and_labels(names: Collection[str]) -> list[str]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    # `os.walk` does not follow links to folders, so a cycle of links ends nowhere.
+    # `os.walk` does not follow links to folders, so cycles of links do no harm.
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -165,10 +165,9 @@ def _files(folder: Path) -> Iterator[Path]:
 def stage(
     files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int
 ) -> tuple[InputError, ...]:
-    """Write uploads (name, content) into `folder`, zips unpacked; what was left out, and why.
-
-    All of them together hold at most `limit` bytes, unpacked. Raises InputError if the folder
-    cannot be written.
+    """Write uploads (name, content) to `folder`, and unpack zips. Returns what was left out, and
+    why. All uploads together may have at most `limit` bytes, unpacked. Raises InputError if the
+    folder cannot be written.
     """
     refused: list[InputError] = []
     try:
@@ -190,7 +189,7 @@ def _stage(given: str, content: bytes, folder: Path, left: int) -> list[InputErr
     name = safe_name(given)
     if name is None:
         _refuse(given, "its name leads out of a folder", "Rename it.")
-    # A folder for each zip, so that two may have files of the same name.
+    # Each zip has its own folder, so two zips can contain files with the same name.
     zipped = name.lower().endswith(ARCHIVE)
     target = (folder / name).with_suffix("") if zipped else folder / name
     if not name.lower().endswith(SUFFIXES):
@@ -215,7 +214,7 @@ def _refuse(name: str, why: str, remedy: str) -> NoReturn:
 
 
 def safe_name(name: str) -> str | None:
-    """`name` as a relative path within a folder; None if it leads out of one."""
+    """`name` as a relative path within a folder; None if it leads out of the folder."""
     path = PurePosixPath(name)
     unsafe = not name.isprintable() or "\\" in name or path.is_absolute() or ".." in path.parts
     long = any(len(part.encode()) > 200 for part in path.parts)
@@ -230,16 +229,16 @@ def unpack(
     suffixes: tuple[str, ...] = ("",),
     limit: int = LARGEST,
 ) -> list[InputError]:
-    """Unpack the files of a zip that end so into `folder`; what was left out of it.
+    """Unpack the files of a zip with these `suffixes` into `folder`. Returns what was left out.
 
-    Hidden files and folders are passed over. No name leads out of the folder. Raises InputError: no
-    zip, damaged, locked, or more than `limit` bytes.
+    Hidden files and folders are skipped. No name leads out of the folder. Raises InputError if the
+    file is not a zip, damaged, locked, or larger than `limit` bytes unpacked.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
             files = [i for i in opened.infolist() if not i.is_dir() and not _hidden(i.filename)]
             wanted = [file for file in files if file.filename.lower().endswith(suffixes)]
-            # No file is read beyond the size that the zip says.
+            # No file is read beyond the size that the zip states.
             if len(wanted) > MAX_FILES or sum(file.file_size for file in wanted) > limit:
                 raise InputError(
                     f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, "
@@ -258,7 +257,7 @@ def unpack(
 
 
 def passed_over(names: Sequence[str]) -> str:
-    """Says that these files are of kinds that cannot be indexed; names the first few."""
+    """A note that these files are of kinds that cannot be indexed; names the first few."""
     first = ", ".join(names[:SHOWN_NAMES])
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     what = "file of another kind is" if len(names) == 1 else "files of other kinds are"

@@ -20,13 +20,13 @@ from ragfilter.ingest.yaml import parse_yaml
 with extra("ingest"):
     from markdown_it import MarkdownIt
 
-# As in Pandoc, a line of hyphens before an empty line is a rule and begins no front matter.
+# As in Pandoc, a line of hyphens before an empty line is a rule, not the start of front matter.
 _FRONT = re.compile(
     r"\A(?:---[ \t]*\n(?![ \t]*\n)(?P<yaml>.*?)^(?:---|\.\.\.)|\+\+\+[ \t]*\n(?P<toml>.*?)^\+\+\+)"
     r"[ \t]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-# A line of front matter: a key with its value, or the rest of a value, or a comment.
+# A line of front matter: a key with its value, the rest of a value, or a comment.
 _KEY = re.compile(
     r"^([\"']?)(?P<key>[\w$@](?:[\w .$@/-]*[\w$@/-])?)\1[ \t]*[:=](?:[ \t]+(?P<value>.*?))?"
     r"(?:(?<=[ \t])#.*)?$",
@@ -36,16 +36,16 @@ _REST = re.compile(r"\s|#|-(?:\s|$)|[\]}]|$")
 # A sentence with a colon is YAML too, but its key has spaces.
 _WORD = re.compile(r"[\w.-]+")
 ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
-"""What site generators put behind a heading: ``{ #install }``, ``{: .note }``."""
+"""Attributes that site generators put after a heading: ``{ #install }``, ``{: .note }``."""
 BETWEEN = " > "
 CODE = ("fence", "code_block", "html_block")
-# Every list counts twice. Within deeper ones the parser gives up and takes the rest of the file for
-# their text, headings and all; the time it takes grows with this.
+# Every list counts twice. If lists are nested more deeply, the parser gives up and takes the rest
+# of the file, headings included, as their text. Parsing time grows with this limit.
 MAX_NESTING = 100
 
 
 class MarkdownSection(NamedTuple):
-    """The headings from the top, the line from 1, the text, and which of its lines are code."""
+    """The headings from the top, the 1-based line, the text, and which of its lines are code."""
 
     headings: tuple[str, ...]
     line: int
@@ -54,11 +54,11 @@ class MarkdownSection(NamedTuple):
 
 
 def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """The sections of a Markdown file; long ones in several passages. Raises InputError.
+    """Yield the sections of a Markdown file, long ones in several passages. Raises InputError.
 
-    A chunk's id is file and heading (``guide.md#install``). Where it is not the first, it has a
-    number that makes it no other heading's. A heading without a text is the text if none is below
-    it.
+    A chunk's id is file and heading (``guide.md#install``). If the id is taken, a number makes it
+    unique among all headings. If a heading has neither text nor headings below it, the heading is
+    the text.
     """
     text = read_text(path, source)
     if not reading.headings:
@@ -87,12 +87,12 @@ def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> I
 
 
 def front_matter(text: str) -> tuple[int, str]:
-    """How many characters of front matter a file begins with, and the title in it, empty if none.
+    """The length of a file's front matter in characters, and its title (empty if none).
 
-    It is a YAML mapping between lines of three hyphens, or TOML between lines of three plus signs.
-    What is neither is text, as is a mapping without keys, or with spaces in them unless one is the
-    title. Site generators also take YAML with values that need quotes. A title that is no text
-    (`true`, a list) counts as it is written.
+    Front matter is a YAML mapping between lines of three hyphens, or TOML between lines of three
+    plus signs. Anything else is text, as is a mapping without keys, or without a title and with
+    spaces in its keys. As in site generators, YAML values may lack necessary quotes. A title that
+    is not text (`true`, a list) is taken as it is written.
     """
     match = _FRONT.match(text)
     if match is None:
@@ -115,11 +115,11 @@ def front_matter(text: str) -> tuple[int, str]:
 
 
 def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[MarkdownSection]:
-    """Every section of Markdown, also empty ones; the whole text as one without `split`. `after` is
-    the number of lines before the text."""
+    """Yield all sections of Markdown, even empty ones, or without `split` the whole text as one.
+    `after` is the number of lines before the text."""
     text = text.replace("\r", "\n")
     lines = text.split("\n")
-    # A real parser: a # inside a code block is no heading. Markup within a line is not parsed.
+    # A real parser, since a # in a code block is not a heading. Inline markup is not parsed.
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
     parser.core.ruler.enableOnly(["normalize", "block"])
     tokens = parser.parse(text)
@@ -154,6 +154,6 @@ def _slug(heading: str) -> str:
 
 
 def _numbered(slug: str, others: Set[str]) -> Iterator[str]:
-    """The slug, and then with numbers that make no other of it."""
+    """Yield the slug, then the slug with numbers, skipping those in `others`."""
     yield slug
     yield from (name for n in count(2) if (name := f"{slug}-{n}") not in others)

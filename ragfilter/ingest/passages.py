@@ -16,7 +16,7 @@ from ragfilter.ingest.records import LONGEST, PLAIN, ReadOptions, Record, to_rec
 _GAP = re.compile(r"\n\s*\n")
 
 Lines = Sequence[tuple[int, int]]
-"""Ranges of lines from 0, in order, each with the line after its last."""
+"""Ranges (start, end) of 0-based lines, in order; `end` is exclusive."""
 
 
 class _Span(NamedTuple):
@@ -26,26 +26,26 @@ class _Span(NamedTuple):
 
 
 def load_text(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """The passages of a text file, titled with its name and numbered from 1. Raises InputError."""
+    """Yield a text file's passages, titled with its name and numbered from 1. Raises InputError."""
     yield from text_records(read_text(path, source), (), path, source, reading)
 
 
 def text_records(
     text: str, code: Lines, path: Path, source: str, reading: ReadOptions
 ) -> Iterator[Record]:
-    """The passages of a text, of which some lines are code."""
+    """Yield the passages of a text; the lines in `code` are code."""
     for number, passage in enumerate(passages(text, reading.size, reading.overlap, code), start=1):
         raw = {"id": f"{source}#{number}", "title": path.stem, "text": passage, "type": "text"}
         yield to_record(raw, place=f"{source}, passage {number}", source=source)
 
 
 def passages(text: str, longest: int = LONGEST, overlap: int = 0, code: Lines = ()) -> list[str]:
-    """Paragraphs packed into passages of at most `longest` characters, in order.
+    """Pack paragraphs into passages of at most `longest` characters, in order.
 
-    A paragraph that is longer is split after a sentence, else between words, else anywhere. The
-    lines of `code` are kept as they are, and split only between lines, unless one is longer. Only
-    white space between passages is lost. With `overlap`, each passage begins with the words that
-    ended the one before it, up to so many characters.
+    A longer paragraph is split after a sentence, otherwise between words, otherwise anywhere. Lines
+    of `code` are kept as they are, and split only between lines, unless a line is too long. Only
+    white space between passages is lost. With `overlap`, each passage begins with the last words of
+    the passage before it, up to this many characters.
     """
     room = longest - overlap - 1 if overlap else longest
     packed: list[_Span] = []
@@ -72,7 +72,7 @@ def _tail(passage: str, overlap: int) -> str:
 
 
 def _pieces(text: str, code: Lines, longest: int) -> Iterator[_Span]:
-    """Paragraphs and code, in parts where they are too long."""
+    """Yield paragraphs and code, split if they are too long."""
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
     at = 0
     for lines in (*code, (len(starts), len(starts))):
@@ -92,7 +92,7 @@ def _prose(text: str, start: int, end: int, longest: int) -> Iterator[_Span]:
         head = text[start : start + longest + 1]
         ends = [m.end() for m in re.finditer(r"[.!?](?=\s)|\n", head[:longest])]
         space = max(head.rfind(" "), head.rfind("\t"))
-        # A sentence end in the first half would leave a stub; rather split between words.
+        # A sentence end in the first half would leave a stub, so split between words instead.
         cut = ends[-1] if ends and ends[-1] > longest // 2 else space if space > 0 else longest
         yield _Span(start, start + len(head[:cut].rstrip()), is_code=False)
         start += cut
@@ -113,7 +113,7 @@ def _code(text: str, start: int, end: int, longest: int) -> Iterator[_Span]:
             continue
         if part is not None:
             yield part
-        # A line that is too long on its own is split after a space, else anywhere.
+        # A line that is too long by itself is split after a space, otherwise anywhere.
         while after - first > longest:
             space = text.rfind(" ", first, first + longest) + 1
             cut = space if text[first:space].strip() else first + longest

@@ -1,4 +1,4 @@
-"""PDF: the text of each page in passages, with its page number. Source: docs/design.md#formats."""
+"""PDF: the text of each page as passages with page number. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ragfilter.ingest.passages import passages
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 
 LITTLE, MUCH = 20, 100
-"""Characters besides white space. A page with fewer than `LITTLE` holds a number or a stamp; beside
-one with `MUCH`, it was probably scanned."""
+"""Characters other than white space. A page with fewer than `LITTLE` has only a number or a stamp.
+If another page has `MUCH`, it was probably scanned."""
 SCANNED = "If they were scanned, recognise their text first, for example with ocrmypdf"
 
 
 def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """The passages of a PDF file, page by page; a passage lies on one page. The last record
-    warns of pages without text, or with next to none. Raises InputError: broken, locked with a
-    password, or without text."""
+    """Yield the passages of a PDF file, page by page; no passage crosses pages. The last record has
+    warnings about pages with little or no text. Raises InputError if the file is damaged, locked
+    with a password, or without text."""
     records: list[Record] = []
     sizes: dict[int, int] = {}
     try:
@@ -64,7 +64,7 @@ def _pages(path: Path, source: str) -> Iterator[str]:
     # Imported here: nothing else needs it.
     with extra("ingest"):
         import pypdf
-    # It reports every oddity of a file, page by page.
+    # pypdf logs every oddity of a file, page by page.
     logging.getLogger("pypdf").setLevel(logging.ERROR)
     number = 0
     try:
@@ -79,7 +79,7 @@ def _pages(path: Path, source: str) -> Iterator[str]:
                 yield page.extract_text()
     except InputError:
         raise
-    # What a damaged file brings a parser to is open-ended.
+    # A damaged file can make the parser raise anything.
     except Exception as error:
         where = f", page {number}" if number else ""
         reason = " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,18 +1,18 @@
-"""A record, as every input format gives it: a plain mapping turned into a checked chunk, and files
-with one such mapping, as JSON, in each line.
+"""Records, the common form of all input formats: a plain mapping is checked and becomes a chunk.
+Also reads files with one mapping per line, as JSON.
 
-Source: docs/design.md#formats (the fields; BEIR's `_id` is taken too) and docs/design.md#clearance
-(an unreadable one hides its chunk).
+Source: docs/design.md#formats (the fields; also BEIR's `_id`) and docs/design.md#clearance (an
+unreadable clearance hides its chunk).
 
-    id (or _id)               needed
-    text (or content)         needed; a record with a title only has it as its text
+    id (or _id)               required
+    text (or content)         required; if a record has only a title, this is its text
     title, type, source       text
-    page                      a whole number from 0 up, also as 3.0
-    refs                      chunk ids: a list, JSON text of one, or ids separated by ; or ,
-    clearance                 a whole number from 0 up; missing means 0, public
+    page                      a whole number from 0, also written 3.0
+    refs                      chunk ids: a list, a list as JSON text, or ids separated by ; or ,
+    clearance                 a whole number from 0; missing means 0, public
     department                text; missing means none
     query_must                a rule, as an object or as JSON text
-    metadata, and any other   the source's own fields, kept as they are, without vectors
+    metadata, and any other   the source's own fields, kept as they are, except vectors
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from ragfilter.rules.rule import parse, read_rule
 from ragfilter.text.normalise import loads, whole
 
 LONGEST = 1000
-"""Characters of a passage. The bundled model reads 256 tokens; English takes a little over four
-characters each."""
+"""Default maximum of characters in a passage. The bundled model reads 256 tokens; in English, a
+token has a little over four characters."""
 SHORTEST, MOST = 100, 8000
 """The range of `size`, in characters."""
 COLUMNS = ("text", "id", "title", "type", "source", "page", "clearance", "department", "refs")
-"""The fields that a column of a table can be named for."""
+"""Fields for which a column of a table can be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How files are read.
+    """How to read files.
 
-    `size` and `overlap` are characters of a passage; with `headings` off, Markdown is cut like
-    plain text. `columns` names the column of a CSV file that holds a field, empty for none, even
-    if one is called like the field; rows without an id are numbered. A record that cannot be used
-    is given to `skip` and left out; without `skip` it ends the reading. Raises InputError for sizes
-    that are out of range.
+    `size` and `overlap` of passages are in characters. Without `headings`, Markdown is split like
+    plain text. `columns` maps a field to the CSV column that contains it; empty means none, even if
+    a column has the field's name. Rows without an id are numbered. Unusable records are passed to
+    `skip` and left out; without `skip`, the first one raises. Raises InputError for invalid
+    options.
     """
 
     size: int = LONGEST
@@ -85,7 +85,7 @@ class ReadOptions:
                 raise InputError(message, remedy=remedy)
 
     def refuse(self, error: InputError) -> None:
-        """Leave out what `error` is about. Raises it where nothing may be left out."""
+        """Pass `error` to `skip`, or raise it if there is none."""
         if self.skip is None:
             raise error
         self.skip(error)
@@ -99,22 +99,22 @@ FIELDS = frozenset(
 
 ONE_OBJECT = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 MANY = 32
-"""Numbers from which on a list of them is a vector, whatever its name."""
+"""A list of at least this many numbers is a vector, whatever its name."""
 _VECTOR = re.compile(
     r"vec(tor)?s?(_|$)|embeddings?(_|$)|(^|_)embs?(_|$)|^(dense|sparse)(_|$)", re.IGNORECASE
 )
 """Names of vectors."""
 _NUMBERS = re.compile(r"[\[{(\s]*[-+.]?\d[-+\s\d.,:eE]*([\]})][\]})\s,\[/\d]*)?")
-"""How databases and NumPy write a vector as text, or its beginning."""
+"""A vector as text, or its beginning, as written by databases and NumPy."""
 _PACKED = re.compile(r"[01]{8,}|\\x[\da-f]+|[A-Za-z\d+/=]{64}", re.IGNORECASE)
-"""The beginning of bits, of bytes in hexadecimal digits, or of Base64."""
+"""The beginning of bits, hexadecimal bytes, or Base64."""
 
 
 class Record(NamedTuple):
-    """A chunk with the place it came from ("rules.jsonl, line 3").
+    """A chunk with its place in the source ("rules.jsonl, line 3").
 
-    `clearance_as_given` is the text of a clearance or department that could not be read (then the
-    chunk's clearance is None). `warnings` are about what was taken, but not as it was meant.
+    `clearance_as_given` is the text of an unreadable clearance or department (the chunk's clearance
+    is then None). `warnings` are about values that were accepted, but may not be as intended.
     """
 
     chunk: Chunk
@@ -124,7 +124,7 @@ class Record(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """sha256 of everything that is stored; equal means that nothing has to be done."""
+        """SHA-256 of everything that is stored; if it is unchanged, nothing has to be done."""
         c = self.chunk
         stored: list[Any] = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
         stored += [self.clearance_as_given, c.department, c.rule, c.metadata]
@@ -132,10 +132,10 @@ class Record(NamedTuple):
 
 
 def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record:
-    """The checked record of a plain mapping. `source` is used where the mapping names none.
+    """Check a plain mapping and return its record. `source` is the default source.
 
-    Raises InputError naming `place`. An invalid rule is kept as it was given, with a warning; an
-    unreadable clearance too (it hides the chunk).
+    Raises InputError naming `place`. An invalid rule or an unreadable clearance (which hides the
+    chunk) is kept as given, with a warning.
     """
     warnings: list[str] = []
     raw = {key: value for key, value in raw.items() if key not in FIELDS or not is_missing(value)}
@@ -165,7 +165,7 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
 
 
 def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """The records of a JSONL file; empty lines are passed over. Raises InputError."""
+    """Yield the records of a JSONL file, skipping empty lines. Raises InputError."""
     for number, line in enumerate(read_lines(path, source), start=1):
         if not line.strip():
             continue
@@ -204,8 +204,7 @@ def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
 
 
 def given_id(raw: Mapping[str, Any]) -> Any:
-    """What the mapping has as `id`, or where that is missing or empty, as `_id`; None if both
-    are."""
+    """The mapping's `id` or, if that is missing or empty, its `_id`; None if both are missing."""
     values = (raw.get("id"), raw.get("_id"))
     return next((v for v in values if not (is_missing(v) or (isinstance(v, str) and not v))), None)
 
@@ -221,7 +220,7 @@ def _id(raw: Mapping[str, Any], place: str) -> str:
 
 
 def _as_id(value: object) -> str | None:
-    """An id as text: a text, a whole number, or what a database has for ids, such as a UUID."""
+    """An id as text. It can be a text, a whole number, or a database's id type, such as a UUID."""
     if isinstance(value, str):
         return value
     number = whole_number(value)
@@ -235,7 +234,7 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
     name = "text" if "text" in raw else "content"
     value, title = raw.get(name), raw.get("title")
     if (value is None or value == "") and isinstance(title, str) and title.strip():
-        # Public test collections hold documents that are a title and nothing else.
+        # Public test collections contain documents that have only a title.
         return whole(title)
     if name in raw and not isinstance(value, str):
         refuse(place, f"the text must be a string, not {_kind(value)}", "Write it in quotes.")
@@ -245,7 +244,7 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
 
 
 def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """What the mapping holds besides our fields, as plain JSON values."""
+    """The mapping's other fields, as plain JSON values."""
     inside = raw.get("metadata")
     own = dict(inside) if isinstance(inside, Mapping) else {}
     if inside is not None and not isinstance(inside, Mapping):
@@ -255,7 +254,7 @@ def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
-    """A source's own fields as plain JSON values, without vectors: what JSON does not know becomes
+    """A source's own fields as plain JSON values, without vectors. Types that JSON lacks become
     text. Raises InputError naming `place`."""
     if not own:
         return {}
@@ -268,8 +267,8 @@ def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
 
 
 def _without_vectors(own: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The fields that are no vectors, which a chunk has no use for. What is missing is None, since
-    JSON has no NaN."""
+    """Remove vectors, which a chunk does not need. Missing values become None, since JSON has no
+    NaN."""
     return {
         key: _without_vectors(value)
         if isinstance(value, Mapping)
@@ -282,8 +281,8 @@ def _without_vectors(own: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _is_vector(key: object, value: Any) -> bool:
-    """Whether a field is a vector, or several: an array, bytes, many numbers, or numbers under the
-    name of a vector. Only the beginning is looked at, since copying them takes longer than all the
+    """Whether a field has one or more vectors: an array, bytes, many numbers, or numbers under the
+    name of a vector. Only the beginning is read, since copying vectors takes longer than all the
     rest."""
     array_like = getattr(value, "ndim", 0) or hasattr(value, "to_list")
     if array_like or isinstance(value, bytes | bytearray | array):
@@ -310,8 +309,8 @@ def _is_number(value: object) -> bool:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a table has no value here: None, NaN, NaT, or pandas' NA, which is not even unequal
-    to itself."""
+    """Whether a table's value is missing: None, NaN, NaT, or pandas' NA, for which comparison with
+    itself gives NA."""
     if value is None:
         return True
     differs = value != value
@@ -319,7 +318,7 @@ def is_missing(value: object) -> bool:
 
 
 def _kind(value: object) -> str:
-    """What a value of another type is called in JSON."""
+    """The name in JSON of a value's type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -367,7 +366,7 @@ def _clearance(value: object) -> tuple[int | None, str | None]:
 
 
 def _rule(value: object) -> tuple[str | None, str]:
-    """The rule as stored, and what is wrong with it."""
+    """The rule in its stored form, and what is wrong with it."""
     if value is None or value == "":
         return None, ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_list)
@@ -375,11 +374,11 @@ def _rule(value: object) -> tuple[str | None, str]:
 
 
 def _list(value: object) -> object:
-    """An array as a list; anything else that JSON lacks as text, which no rule is."""
+    """An array as a list; other types that JSON lacks as text, which is never a valid rule."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-# A filter reads the same few rules again with every query.
+# A filter reads the same few rules for every query.
 @lru_cache(maxsize=4096)
 def _rule_of(text: str) -> tuple[str | None, str]:
     try:
@@ -390,7 +389,7 @@ def _rule_of(text: str) -> tuple[str | None, str]:
 
 
 def _whole(value: object) -> int | None:
-    """A whole number from 0 up, also as digits (CSV cells are text); None for anything else."""
+    """A whole number from 0, also as digits (CSV cells are text); None for anything else."""
     if isinstance(value, str):
         digits = value.strip().removesuffix(".0")
         value = int(digits[:20]) if digits.isascii() and digits.isdigit() else None
@@ -398,8 +397,8 @@ def _whole(value: object) -> int | None:
 
 
 def whole_number(value: object) -> int | None:
-    """A whole number of any type, NumPy's too, or 2.0, which tables make of 2 where another value
-    is missing; None for anything else, True and False included."""
+    """A whole number of any type, including NumPy's and 2.0, since tables turn 2 into 2.0 if the
+    column has missing values; None for anything else, including True and False."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float | np.floating | Decimal):
@@ -425,5 +424,5 @@ def _words(value: object) -> str:
 
 
 def refuse(place: str, what: str, remedy: str) -> NoReturn:
-    """Raise InputError for what is at a place."""
+    """Raise InputError about what is at `place`."""
     raise InputError(f"{place}: {what}.", remedy=remedy)

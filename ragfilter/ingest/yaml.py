@@ -1,7 +1,7 @@
 """YAML as API descriptions and front matter need it.
 
-Null, true and false are read as such. Every other scalar stays the text that was written, so that
-version 1.10 is not 1.1 and a date is no date. Keys are text, and tags are ignored.
+Null, true and false are parsed. Every other scalar stays text as written, so version 1.10 does not
+become 1.1, and dates stay text. Keys are text, and tags are ignored.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class _Loader(yaml.CSafeLoader):
 
 
 def parse_yaml(text: str, *, place: str) -> object:
-    """The one document in `text` as dicts, lists, text, booleans and None.
+    """Parse the single document in `text` into dicts, lists, text, booleans and None.
 
-    An alias is the same object again, so what is read may be a cycle. Raises InputError naming
+    An alias is the same object again, so the result may contain cycles. Raises InputError naming
     `place` and the line.
     """
     try:
         depth = 0
-        # Deep nesting crashes the process while nodes are composed.
+        # Deep nesting would crash the process when nodes are composed.
         for event in yaml.parse(text, _Loader):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)

@@ -28,18 +28,18 @@ from ragfilter.settings.schema import Settings
 BACKGROUND_FROM = 50
 """Smallest pool from which the background distance is estimated."""
 WEIGHED = 2
-"""How a layer that weighs hits against the question explains that one is kept."""
+"""The value of `LayerSpec.explains` for a layer that compares hits with the question."""
 
 
 def far_end(values: Sequence[float]) -> float:
-    """The mean of the farther half of `values`: the background that a list of hits knows."""
+    """The mean of the farther half of `values`: the background as estimated from a list of hits."""
     ordered = sorted(values)
     return fmean(ordered[len(ordered) // 2 :])
 
 
 def nearness(pool: Pool) -> float | None:
     """The distance of the best hit as a share of the background; None if there are too few hits to
-    estimate that, or no distances."""
+    estimate the background, or no distances."""
     distances = pool.distances
     if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
         return None
@@ -49,10 +49,10 @@ def nearness(pool: Pool) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
-    """What a layer may read: the settings, the pool, the `scan` of rules, the user, the pins with
-    the reason of each, whether an earlier layer put the hits in a reranker's order, and the lowered
-    distances. `shared` is what layers compute once for all of them. Without `explain`, nobody reads
-    decisions, details and notes, and a layer may leave them out.
+    """A layer's input: the settings, the pool, the `scan` of rules, the user, the pins with their
+    reasons, whether an earlier layer put the hits in a reranker's order, and the lowered distances.
+    `shared` caches what layers compute once for all of them. Without `explain`, nobody reads
+    decisions, details and notes, so a layer can leave them out.
     """
 
     settings: Settings
@@ -67,8 +67,8 @@ class LayerInput:
 
     @property
     def own_hits(self) -> tuple[Hit, ...]:
-        """What the query itself found and the user may see: the first pool_size, however far the
-        pool was doubled."""
+        """The hits that the query itself found and the user can see: the first pool_size of them,
+        even if the pool was doubled."""
         if "own_hits" not in self.shared:
             own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
             self.shared["own_hits"] = tuple(islice(own, self.settings.retrieval.pool_size))
@@ -77,8 +77,8 @@ class LayerInput:
 
     @property
     def far_end(self) -> float | None:
-        """The mean distance of the farther half of what the query found; None if that is too
-        little to estimate it."""
+        """The mean distance of the farther half of the query's own hits; None if there are too few
+        to estimate it."""
         if "far_end" not in self.shared:
             distances = [hit.distance for hit in self.own_hits]
             deep = len(distances) >= BACKGROUND_FROM
@@ -88,8 +88,8 @@ class LayerInput:
 
     @property
     def background(self) -> float | None:
-        """The distance of chunks that have nothing to do with the query: the mean of the farther
-        half of the hits that it found. None if there are too few, or the store gives no distances.
+        """The distance of chunks unrelated to the query, estimated as the mean of the farther half
+        of its hits. None if there are too few hits, or the store gives no distances.
         """
         return None if self.pool.space == "rank" else self.far_end
 
@@ -97,10 +97,10 @@ class LayerInput:
         return similarity(hit.distance, self.pool.space)
 
     def after(self, output: LayerOutput) -> LayerInput:
-        """What the next layer may look at."""
+        """The input of the next layer."""
         if not (output.pinned or output.lowered or output.reranked):
             return self
-        # `replace` takes five times as long, and a matrix of rules calls this often.
+        # `replace` takes five times as long, and the matrix of rules calls this often.
         return LayerInput(
             self.settings, self.pool, self.scan, self.user, {**output.pinned, **self.pinned},
             self.reranked or output.reranked, output.lowered or self.lowered, self.shared,
@@ -110,10 +110,10 @@ class LayerInput:
 
 @dataclass(frozen=True, slots=True)
 class LayerOutput:
-    """What a layer returns: the hits that go on, in order, and every decision.
+    """A layer's output: the hits that it lets through, in order, and every decision.
 
-    `failed`: a model failed, so the layer fell back. `reranked` says that the order is now a
-    reranker's. `lowered` has the distances that decide the order, if they are not the hits' own.
+    `failed`: a model failed, so the layer fell back. `reranked`: the order is now a reranker's.
+    `lowered` has the distances that decide the order, if they are not the hits' own.
     """
 
     hits: tuple[Hit, ...]
@@ -130,8 +130,8 @@ class LayerOutput:
 
 
 def in_order(place: int, hit: Hit) -> str:
-    """How the reason begins if a hit is too far down: its place among those that came to the layer,
-    unless that is its rank."""
+    """The beginning of the reason for a hit that is too far down: its place in the layer's input;
+    empty if that equals its rank."""
     return "" if place == hit.rank else f"place {place} in this order, "
 
 
@@ -142,8 +142,8 @@ Cost = Literal["free", "store query", "local model", "API call", "LLM call"]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How a layer or an outcome looks. `sign` is text, `symbol` a plotly marker, `about` what it
-    stands for besides its layer."""
+    """The look of a layer or an outcome. `sign` is text, `symbol` a plotly marker; `about` says
+    what it stands for, if not just for its layer."""
 
     sign: str
     symbol: str
@@ -156,7 +156,7 @@ class Mark:
 
 
 def summary_line(trace: LayerTrace, result: PoolResult) -> str:
-    """The layer's own note, else how many hits it kept."""
+    """The layer's note, or else how many hits it kept."""
     return trace.note or f"keeps {trace.n_out} of {trace.n_in}"
 
 
@@ -169,9 +169,9 @@ def no_more(settings: Settings) -> int:
 class LayerSpec:
     """One layer. Settings, switch, funnel, trace, explanations, docs and link are derived from it.
 
-    Only the first four are needed. Those that take `settings` or a `result` are pure. Its settings
-    are the section of `Settings` with its name, if there is one; a field `enabled` is its switch
-    and says what the layer does.
+    Only the first four fields are required. All functions are pure. The layer's settings are the
+    section of `Settings` with its name, if there is one. The field `enabled` there is its switch,
+    and that field's description says what the layer does.
     """
 
     name: LayerName
@@ -179,43 +179,43 @@ class LayerSpec:
     mark: Mark
     apply: Layer
     marks: Mapping[str, Mark] = field(default_factory=dict)
-    """How a hit looks that it dropped for another reason than `mark` stands for, by the path of the
+    """Marks for hits that it drops for other reasons than `mark` stands for, by the path of the
     setting that decided."""
     reads: tuple[str, ...] = ()
-    """The names of other layers whose settings it reads, where those layers may be off."""
+    """The names of other layers whose settings it reads, even if those layers are off."""
     acts: Callable[[Settings], bool] = lambda settings: True
-    """Whether a layer without a switch takes part."""
+    """Whether a layer without a switch acts."""
     line: Callable[[LayerTrace, PoolResult], str] = summary_line
-    """What it did to this query, for funnel, sidebar and trace."""
+    """Says what it did for this query, in the funnel, sidebar and trace."""
     off: Callable[[Settings], str] = lambda settings: "off"
-    """What happens without it."""
+    """Says what happens without it."""
     cost: Callable[[Settings], Cost] = lambda settings: "free"
     first: tuple[str, ...] = ()
     """Settings that the sidebar shows at once, in this order; the others are one click away."""
     unused: Callable[[Settings], frozenset[str]] = lambda settings: frozenset()
-    """Settings of the section that have no effect with the other choices."""
+    """Settings of its section that have no effect given the other settings."""
     relax: Relax = lambda trace, _: None
-    """A button's label and the settings it changes, where the layer let nothing through; without
-    settings, why nothing is offered. None offers to switch it off."""
+    """The label of a button and the settings it changes, offered if the layer let nothing through.
+    Without settings, the text says why nothing is offered. None: offer to switch the layer off."""
     limits: bool = False
-    """Whether it decides how many stay: the headline is the line of the last that changed that."""
+    """Whether it decides how many stay. The headline is the line of the last one that did."""
     candidates: Callable[[Settings], int] | None = None
-    """How many chunks that pass clearance and rules it may look at, whose texts are then fetched.
-    None, where that is not known: all that the page would gather, each with its text."""
+    """The most chunks that it looks at after clearance and rules; their texts are fetched. None if
+    that is not known: it then gets all that the page would gather, with their texts."""
     compares: int = 0
-    """How many chunks it compares by their texts: a search finds so many more, with their texts."""
+    """How many chunks it compares by text: a search finds that many more, with their texts."""
     reads_pool: Callable[[Settings], bool] = lambda settings: False
     """Whether it compares with the pool's far end, so that a pool of full size is gathered."""
     plain: Callable[[Decision, Hit, PoolResult], str] | None = None
-    """Why it dropped a hit, in words without jargon that follow "83 of them": ``did not match well
-    enough``. None names the layer."""
+    """Says why it dropped a hit, without jargon, as the end of a sentence after "83 of them": ``did
+    not match well enough``. None: name the layer instead."""
     unreached: Callable[[LayerTrace, PoolResult], dict[str, int | str]] = lambda trace, result: {}
-    """Settings that would drop hits and were not reached, by path, each with how many chunks came
-    in or with other words: ``the largest gap is 0.050``."""
+    """Limits that dropped nothing because they were not reached: the path of each setting, with the
+    number of chunks that came in or a text such as ``the largest gap is 0.050``."""
     holds: str = ""
-    """The path of a setting that keeps hits which others would drop."""
+    """The path of a setting that keeps hits that other settings would drop."""
     explains: int = WEIGHED
-    """How well its decision explains a kept hit: 2 by comparing it, 1 by counting, 0 not at all."""
+    """How well its decision explains a kept hit: 2 if it compares, 1 if it counts, 0 not at all."""
 
     @property
     def settings_names(self) -> tuple[str, ...]:
@@ -225,16 +225,16 @@ class LayerSpec:
 
     @property
     def switched(self) -> bool:
-        """Whether its settings switch it on and off."""
+        """Whether a setting switches it on and off."""
         return "enabled" in self.settings_names
 
     def enabled(self, settings: Settings) -> bool:
-        """Whether it takes part."""
+        """Whether it acts with these settings."""
         switch = getattr(getattr(settings, self.name, None), "enabled", None)
         return self.acts(settings) if switch is None else bool(switch)
 
     def used(self, settings: Settings) -> tuple[str, ...]:
-        """Its settings that act with the present choices, but the switch; `first` ones first."""
+        """Its settings that have an effect now, except the switch; those in `first` come first."""
         unused = self.unused(settings) | {"enabled"}
         ordered = dict.fromkeys((*self.first, *self.settings_names))
         return tuple(name for name in ordered if name not in unused)

@@ -1,4 +1,4 @@
-"""Clearance: hide what the user may not see. It is the first layer, and it fails closed.
+"""Clearance: hide chunks that the user cannot see. It is the first layer, and it fails closed.
 
 `model.User` decides who may see what. Source: Adaptive Retrieval System, "Security Filtering";
 docs/design.md#clearance.
@@ -36,16 +36,16 @@ UNREADABLE_MESSAGE = (
 )
 
 
-def viewer(user: User | None, settings: Settings) -> User:
-    """Who asks: `user`, whatever the settings say. Without one, the settings decide: the public
-    where the layer is on, or else somebody who sees everything."""
+def effective_user(user: User | None, settings: Settings) -> User:
+    """The user who asks: `user`, whatever the settings say. Without one, it is the public user if
+    the layer is on, or else a user who sees everything."""
     if user is not None:
         return user
     return PUBLIC if settings.clearance.enabled else UNRESTRICTED
 
 
 def with_clearance(settings: Settings, user: User) -> Settings:
-    """The settings with the layer on exactly if `user` may not see everything."""
+    """The settings with the layer on, or off if `user` is unrestricted."""
     on = not user.unrestricted
     if settings.clearance.enabled == on:
         return settings
@@ -53,21 +53,21 @@ def with_clearance(settings: Settings, user: User) -> Settings:
 
 
 def is_clean(chunk: Chunk, settings: Settings, scan: Scan, user: User | None) -> bool:
-    """Whether the user may see `chunk`, and its rule holds where rules are on."""
-    if not viewer(user, settings).sees(chunk):
+    """Whether the user can see `chunk` and, if rules are on, its rule holds."""
+    if not effective_user(user, settings).sees(chunk):
         return False
     return not settings.query_must.enabled or scan.passes(chunk.rule)
 
 
 def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:
-    """The highest level among `chunks` that are too high for `user`; None if none of them is, so
-    that no level would help."""
+    """The highest level among the `chunks` whose level is too high for `user`; None if there are
+    none, so that no level would help."""
     levels = (chunk.clearance for chunk in chunks if chunk.clearance is not None)
     return max((level for level in levels if level > user.level), default=None)
 
 
 def visible_pool(pool: Pool, user: User) -> Pool:
-    """The pool without what `user` may not see, as if it had never been in the store."""
+    """The pool without chunks that `user` cannot see, as if the store had never held them."""
     if user.unrestricted:
         return pool
     hits: list[Hit] = []
@@ -87,7 +87,7 @@ def visible_pool(pool: Pool, user: User) -> Pool:
 
 
 def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
-    """The sides of a comparison, each with what it found that `user` may see."""
+    """The sides of a comparison, each with the chunks it found that `user` can see."""
     if user.unrestricted or not pool.entities:
         return pool.entities
     ids = {hit.id for hit in pool.hits if user.sees(hit.chunk)}
@@ -97,8 +97,8 @@ def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
 
 
 def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
-    """A function from a chunk to its references that may be named to `user`: ids alone
-    can tell a secret. What the pool knows nothing of is not named either."""
+    """A function that returns the references of a chunk that `user` can see, since even an id can
+    reveal a secret. It leaves out references that the pool does not know."""
     if user.unrestricted:
         return lambda chunk: chunk.refs
     hits = (*pool.hits, *pool.reachable)
@@ -113,7 +113,7 @@ def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
 
 
 def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit, ...]:
-    """The hits with the references that may be named to `user`, for a prompt on their behalf."""
+    """The hits with only those references that `user` can see, for a prompt on their behalf."""
     if user.unrestricted:
         return tuple(hits)
     return _name_all(hits, visible_refs(pool, user))
@@ -129,9 +129,9 @@ def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
     return chunk if refs is chunk.refs else replace(chunk, refs=refs)
 
 
-def for_user(result: PoolResult) -> PoolResult:
-    """A result of visible hits, as it may be handed to its user: nothing in it names or describes
-    what they may not see. An LLM's raw answers, which may name anything, are left out."""
+def redacted(result: PoolResult) -> PoolResult:
+    """Make a result of visible hits safe for its user: remove everything that names or describes
+    hidden chunks, and the LLM's raw answers, which may name anything."""
     user = result.user
     if user.unrestricted:
         return result
@@ -166,8 +166,8 @@ def _without_reply(trace: LayerTrace) -> LayerTrace:
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep the accessible hits. Status `insufficient_clearance` if there were hits and none is
-    accessible.
+    """Keep the hits that the user can see. Status `insufficient_clearance` if there were hits but
+    all are hidden.
     """
     user = inputs.user
     refusals = [user.refusal(hit.chunk) for hit in hits]
@@ -191,11 +191,11 @@ def _decide(hit: Hit, refusal: str, user: User) -> Decision:
 
 
 def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
-    """What would show some of `chunks`, all hidden from `user`: for chunks of each department that
-    is not the user's, and for the others, the highest level among them."""
+    """What a user needs to see some of `chunks`, all hidden from `user`: the highest level among
+    the chunks of each department that is not the user's, and among the others."""
     highest: dict[str, int] = {}
     for chunk in chunks:
-        # A department without a name is nobody's.
+        # Nobody belongs to a department without a name.
         if chunk.clearance is not None and chunk.department != "":
             of = chunk.department or ""
             of = "" if of in user.departments else of

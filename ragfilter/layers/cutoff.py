@@ -1,6 +1,6 @@
 """Cutoff: cut the ranked list where relevance falls off, and say why.
 
-`cut` does it to a list of values alone. Source: Adaptive Filtering Algorithm and Adaptive Result
+`cut` cuts a bare list of values. Source: Adaptive Filtering Algorithm and Adaptive Result
 Filtering; docs/design.md#cutoff.
 """
 
@@ -21,11 +21,11 @@ from ragfilter.layers.base import (
     in_order,
     summary_line,
 )
-from ragfilter.layers.origin import check_tuned
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.top_k import limit as top_k_limit
+from ragfilter.layers.tuned_on import check_tuned
 from ragfilter.model import (
     Cut,
     CutoffDetail,
@@ -52,13 +52,13 @@ LIMITS = "cutoff.limits"
 def cut(
     values: Sequence[float], settings: Cutoff, *, pinned: int = 0, background: float | None = None
 ) -> Cut:
-    """How many of `values` are kept, and why.
+    """Decide how many of `values` to keep, and say why.
 
-    `values` (lower is better) are in the current order. The first `pinned` of them are pins and are
-    always kept. Only the first max_results are examined. At least min_results are kept, or all if
-    there are fewer; max_results takes precedence over min_results. `background` is the value of
-    chunks that have nothing to do with the query, by default the mean of the farther half of
-    `values`. Raises ValueError for a value that is not a finite number, or a negative `pinned`.
+    `values` (lower is better) are in the current order. The first `pinned` of them are pins, which
+    are always kept. Only the first max_results are examined. At least min_results are kept, or all
+    if there are fewer; max_results takes precedence over min_results. `background` is the value of
+    chunks unrelated to the query, by default the mean of the farther half of `values`. Raises
+    ValueError if a value is not a finite number or `pinned` is negative.
     """
     for place, value in enumerate(values, start=1):
         if not math.isfinite(value):
@@ -75,7 +75,7 @@ def cut(
 
 
 def check_distances(settings: Cutoff) -> None:
-    """Raises SettingsError for a strategy that needs more than distances."""
+    """Raise SettingsError if the strategy needs more than distances."""
     if strategy(settings.strategy).values_of is not None:
         raise SettingsError(
             f"{settings.strategy} needs the hits' texts, not only their distances.",
@@ -86,8 +86,8 @@ def check_distances(settings: Cutoff) -> None:
 def cut_hits(
     values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None
 ) -> Cut:
-    """`cut` for the hits of a pool. If their `background` is not known, a strategy that needs one
-    cuts by gap.
+    """Apply `cut` to the hits of a pool. Without a `background`, strategies that need one are
+    replaced by gap.
     """
     if background is None and strategy(settings.strategy).reads_pool:
         settings = settings.model_copy(update={"strategy": "gap"})
@@ -95,8 +95,8 @@ def cut_hits(
 
 
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
-    """What every strategy makes of the same values, with the current settings. One that lacks a
-    background, or has values of its own, is left out."""
+    """The cut of every strategy for the same values and settings. Leaves out strategies that lack
+    a background or use values of their own."""
     own = detail.cut.strategy
     names = [name for name, s in strategies().items() if s.values_of is None or name == own]
     cuts = (
@@ -112,7 +112,7 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
 
 
 def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int) -> Cut:
-    """Apply min_results, k and the pins to what the strategy wants, and say so in the reason."""
+    """Apply min_results, k and the pins to the strategy's cut, and say so in the reason."""
     fewest = min(settings.min_results, examined)
     kept = max(wish.kept, fewest, pins)
     k, least = settings.max_results, settings.min_results
@@ -134,13 +134,13 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
 
 
 def cutoff_detail(result: PoolResult) -> CutoffDetail | None:
-    """The details of the cutoff, None if it is off or had nothing to cut."""
+    """The details of the cutoff; None if it is off or had nothing to cut."""
     detail = result.trace("cutoff").detail
     return detail if isinstance(detail, CutoffDetail) and detail.ids else None
 
 
-def acting(result: PoolResult) -> Settings:
-    """The settings with the strategy that cut: another stands in for one that lacks a background,
+def settings_that_cut(result: PoolResult) -> Settings:
+    """The settings with the strategy that was used: another replaces one that lacks a background,
     scores or a calibration."""
     detail = cutoff_detail(result)
     if detail is None:
@@ -149,9 +149,9 @@ def acting(result: PoolResult) -> Settings:
 
 
 def unknown_score(result: PoolResult) -> str:
-    """A sentence if no hit has the score to cut by; empty otherwise."""
+    """A sentence that says so if no hit has the score to cut by; otherwise empty."""
     score, detail = result.settings.cutoff.score, cutoff_detail(result)
-    if detail is None or not score or by_name(result.hits, score, result.pool):
+    if detail is None or not score or distances_by_score(result.hits, score, result.pool):
         return ""
     there = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
     return (
@@ -178,14 +178,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     fallback_reason = SHALLOW if shallow else scale.fallback_reason
     if scale.stand_in == "fixed":
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
+    ids, background = tuple(hit.id for hit in hits), scale.background
     detail = CutoffDetail(
-        result,
-        tuple(hit.id for hit in hits),
-        scale.values,
-        scale.kind,
-        scale.background,
-        fallback_reason,
-        applied.score,
+        result, ids, scale.values, scale.kind, background, fallback_reason, applied.score
     )
     note = result.reason + scale.note
     if scale.stand_in == "gap" or (shallow and scale.kind != "rerank"):
@@ -195,25 +190,23 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     elif scale.kind == "lowered":
         note += f"; the values are {detail.value_name}"
     decide = _decide_by_probability if scale.kind == "probability" else _decide
-    decisions = (
-        *(
-            _pin(hit, inputs.pinned[hit.id], value, scale.kind == "rerank")
-            for hit, value in zip(pins, scale.values, strict=False)
-        ),
-        *(
-            decide(hit, place, detail, applied)
-            for place, hit in enumerate(scale.free, start=len(pins) + 1)
-        ),
-        *beyond.values(),
-    )
+    decisions: list[Decision] = []
+    for place, hit in enumerate(hits, start=1):
+        if hit.id in inputs.pinned:
+            known = scale.kind != "rerank" or hit.rerank_score is not None
+            value = scale.values[place - 1] if known else None
+            decisions.append(Decision(hit.id, "cutoff", "pinned", inputs.pinned[hit.id], value))
+        else:
+            decisions.append(decide(hit, place, detail, applied))
     detail = replace(detail, cut=replace(result, reason=result.reason + scale.note))
-    return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
+    all_decisions = (*decisions, *beyond.values())
+    return LayerOutput(hits[: result.kept], all_decisions, detail=detail, note=note)
 
 
 def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decision]:
-    """The drop of each hit that all searches which found it have beyond their limits, by id."""
+    """The drop of each hit, by id, that is beyond the limit of every search that found it."""
     limits, beyond = read_limits(inputs.settings.cutoff.limits), dict[str, Decision]()
-    columns = {name: by_name(hits, name, inputs.pool, places=True) for name in limits}
+    columns = {name: distances_by_score(hits, name, inputs.pool, places=True) for name in limits}
     for hit in hits:
         values = {name: column[hit.id] for name, column in columns.items() if hit.id in column}
         if values and all(value > limits[name] + EPSILON for name, value in values.items()):
@@ -227,8 +220,8 @@ def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decis
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """What the cut compares: the hits that are not pinned, in its order, and the value of each hit,
-    pins first. If the chosen strategy cannot act on it, another stands in."""
+    """The values that the cut compares: `free` holds the hits that are not pinned, in order, and
+    `values` one value per hit, pins first. `stand_in` replaces a strategy that cannot use them."""
 
     free: tuple[Hit, ...]
     kind: ValueKind
@@ -240,12 +233,12 @@ class _Scale:
 
 
 def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> _Scale:
-    """The score that is named, what the strategy computes itself, the rerank score or the distance:
-    the first that there is. If there is only an order, the places in it."""
+    """Use the first that exists of: the score that the settings name, the strategy's own values,
+    the rerank score, the distance. If there is only an order, use the places in it."""
     settings, pool = inputs.settings.cutoff, inputs.pool
     values_of = strategy(settings.strategy).values_of
     if settings.score and values_of is None:
-        named = by_name(pins + free, settings.score, pool)
+        named = distances_by_score(pins + free, settings.score, pool)
         if named:
             return _by_score(pins, free, named, inputs)
     if inputs.reranked and pool.scores_are_ranks:
@@ -255,7 +248,7 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     hits = pins + free
     if reranked:
         rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
-        # A pin without a score makes no step to what follows.
+        # A pin without a score gets the first free hit's value, so that there is no step.
         first = (rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins)
         scale = _Scale(free, "rerank", (*first, *rest), background)
     else:
@@ -276,10 +269,10 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
 def _by_score(
     pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, float], inputs: LayerInput
 ) -> _Scale:
-    """By the score that the settings name. A hit without it is as far as the farthest with it."""
+    """Use the score that the settings name. Hits without it count as far as the farthest hit."""
     score, far = inputs.settings.cutoff.score, max(named.values())
     free = tuple(sorted(free, key=lambda h: (named.get(h.id, far), h.id not in named)))
-    own = by_name(inputs.own_hits, score, inputs.pool).values()
+    own = distances_by_score(inputs.own_hits, score, inputs.pool).values()
     background = far_end(tuple(own)) if len(own) >= BACKGROUND_FROM else None
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
@@ -297,8 +290,8 @@ def _by_place(
 def _by_probability(
     pins: tuple[Hit, ...], free: tuple[Hit, ...], values: Sequence[float] | None, settings: Cutoff
 ) -> _Scale | None:
-    """By 1 − the probability of relevance, None if it is not known. A probability of 0 is the
-    background. If not a prefix is wanted but the best set, the most probable come first."""
+    """Use 1 − the probability of relevance; None if it is unknown. The background is a probability
+    of 0. If the best set is wanted rather than a prefix, the most probable hits come first."""
     if values is None:
         return None
     if not settings.prefix or settings.target not in BETA:
@@ -308,11 +301,11 @@ def _by_probability(
     return _Scale(free, "probability", tuple(values), 1.0)
 
 
-def by_name(
+def distances_by_score(
     hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False
 ) -> dict[str, float]:
-    """The distance of each hit by the score of this name, by id; not of hits without one. With
-    `places`, the rank by a score that only gives an order."""
+    """The score of this name as a distance, by hit id; hits without it are left out. With
+    `places`, a score that only gives an order becomes the rank."""
     distances: dict[str, float] = {}
     by_distance = score == "dense" and not any(score in hit.scores for hit in hits)
     for hit in hits if score else ():
@@ -327,8 +320,8 @@ def by_name(
 
 
 def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
-    """The mean of the farther half of what the query itself found, on the scale that is cut; None
-    if that is too little to know it."""
+    """The mean of the farther half of the query's own hits, on the scale that is cut; None if there
+    are too few."""
     own = inputs.own_hits
     if not reranked or len(own) < BACKGROUND_FROM:
         return inputs.far_end
@@ -336,13 +329,8 @@ def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
     return far_end(scores) if scores else None
 
 
-def _pin(hit: Hit, reason: str, value: float, reranked: bool) -> Decision:
-    known = not reranked or hit.rerank_score is not None
-    return Decision(hit.id, "cutoff", "pinned", reason, value if known else None)
-
-
 def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Decision:
-    """The decision over a hit that is not pinned; `limit` is the largest value before the cut."""
+    """Decide on a hit that is not pinned; `limit` is the largest value before the cut."""
     result, values, name = detail.cut, detail.values, detail.value_name
     value = values[place - 1]
     if place > result.kept and place > settings.max_results:
@@ -378,8 +366,8 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
 def _decide_by_probability(
     hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff
 ) -> Decision:
-    """The decision over a hit whose probability is known; `limit` is the last value kept, where
-    values were compared."""
+    """Decide on a hit whose probability is known; `limit` is the last value kept, if values were
+    compared."""
     result, values = detail.cut, detail.values
     value = values[place - 1]
     by = MAX_RESULTS if place > settings.max_results else STRATEGY
@@ -396,7 +384,7 @@ def _decide_by_probability(
 
 
 def _holder(place: int, result: Cut) -> str:
-    """The setting that keeps a hit which the strategy would drop."""
+    """The setting that keeps a hit that the strategy would drop; empty if none does."""
     return "" if result.strategy_kept is None or place <= result.strategy_kept else MIN_RESULTS
 
 
@@ -425,7 +413,7 @@ def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
 
 
 def _unused(settings: Settings) -> frozenset[str]:
-    """What other strategies read and the chosen one does not."""
+    """Settings that have no effect, for example those that only other strategies read."""
     cutoff = settings.cutoff
     every = frozenset(name for each in strategies().values() for name in each.reads)
     idle = every - frozenset(strategy(cutoff.strategy).reads)
@@ -457,7 +445,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("○", "circle-open", "#76849b", "#828083"),
     apply=apply,
     candidates=lambda settings: settings.cutoff.max_results,
-    # What was learned with one reranker is refused with another.
+    # A calibration learned with one reranker is refused with another.
     reads=("quality",),
     off=lambda settings: (
         "off; the judge decides"

@@ -1,10 +1,10 @@
 """diversity: collapse near-duplicates, and keep a few chunks for every part of the question.
 
-Source: docs/design.md#diversity. It acts after the cutoff, which needs the cliffs of what was
-retrieved, and before the judge, which need not read the same text twice. Texts are alike if they
-share runs of three words (Broder's resemblance). A word that more than half of the chunks have does
-not count. A chunk with none of the words is kept, since it was found by its meaning. Pinned chunks
-are kept. Chunks beyond the first 50 are not examined.
+Source: docs/design.md#diversity. It acts after the cutoff, which needs the cliffs among all hits,
+and before the judge, which need not read the same text twice. Texts are alike if they share runs of
+three words (Broder's resemblance). Words that more than half of the chunks have do not count. A
+chunk with none of the words is kept, since it was found by its meaning. Pinned chunks are kept.
+Chunks beyond the first 50 are not examined.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Best first: what resembles a kept chunk goes, then what only holds words that are covered."""
+    """Drop hits that resemble a better kept chunk, or whose words enough better chunks have."""
     settings = inputs.settings.diversity
     first, rest = hits[:LOOKED_AT], hits[LOOKED_AT:]
     words = _telling_words(inputs.pool.query, first)
@@ -76,7 +76,7 @@ def _decide(
 
 
 class _Alike:
-    """The texts that were kept, to find the one that resembles another most."""
+    """The kept texts, to find the one that most resembles another text."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[Hit, int]] = []
@@ -89,7 +89,7 @@ class _Alike:
         self._kept.append((hit, len(runs)))
 
     def nearest(self, hit: Hit) -> tuple[float, Hit | None]:
-        """The highest share of runs in common, and with whom; the better one of equals."""
+        """The highest share of common runs, and the hit that has it; of equals, the better hit."""
         runs = _text(hit.chunk.passage).runs
         common: Counter[int] = Counter()
         for run in runs:
@@ -112,14 +112,14 @@ class _Text(NamedTuple):
 @lru_cache(maxsize=4096)
 def _text(text: str) -> _Text:
     words = _WORD.findall(normalise(text))
-    # A text of fewer words is one run.
+    # A shorter text is a single run.
     last = max(1, len(words) - RUN + 1)
     runs = frozenset(" ".join(words[place : place + RUN]) for place in range(last))
     return _Text(frozenset(words), runs if words else frozenset())
 
 
 def _telling_words(query: str, hits: Sequence[Hit]) -> dict[str, frozenset[str]]:
-    """The words of the question that each hit holds, but for those that most of them hold."""
+    """The words of the question that each hit contains, except words that most hits contain."""
     asked = _text(query).words
     held = {hit.id: asked & _text(hit.chunk.passage).words for hit in hits}
     count = Counter(word for words in held.values() for word in words)

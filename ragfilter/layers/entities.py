@@ -1,7 +1,7 @@
 """Entities: in a comparison, pin the best chunk of each side, so that no cutoff can drop it.
 
-Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities. Each
-side was retrieved separately when the pool was gathered.
+Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities.
+Gathering the pool searched for each side separately.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Move each side's best surviving chunk to the front, the nearest first.
 
     Sorting by distance avoids false cliffs between the last pin and the first free chunk. The best
-    chunk is the first, in the order of the side's own retrieval, whose title is the side. If there
-    is none, it is the first whose title names the side, preferably no longer one ("bear", not "cave
-    bear"). Only if no title does, it is the first whose text names it, since many texts mention
-    things that they are not about. A side whose end may be an aspect ("MySQL performance") is tried
-    with it and without. Finally, a title may be the beginning of the side. A chunk that is best for
-    two sides is pinned once, for both.
+    chunk is the first, in the order of the side's own search, whose title is the side. If there is
+    none, it is the first whose title names the side, preferably not as part of a longer name
+    ("bear", not "cave bear"). If no title does, it is the first whose text names the side, since
+    many texts mention things that they are not about. A side that may end in an aspect ("MySQL
+    performance") is tried with and without it. Last, a title can be the beginning of the side.
+    A chunk that is best for two sides is pinned once, for both.
     """
     if not inputs.pool.entities:
         name = shared_name(inputs.pool.query)
@@ -93,7 +93,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 SPEC: LayerSpec = LayerSpec(
     name="entities",
     title="Entities",
-    # The mark of a pinned hit: that is what the layer makes.
+    # The mark of a pinned hit, since this layer pins.
     mark=Mark("★", "star", "#5727b4", "#aabeed"),
     apply=apply,
     candidates=no_more,

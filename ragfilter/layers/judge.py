@@ -3,11 +3,11 @@
 Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts are in the pool. If
 there are none for exactly this prompt, the nearest chunks are kept and a `Need` is returned.
 
-Pinned chunks are kept, whatever the verdict, but judged, since they may be expanded. Kept chunks
-come first, in their order, and then what each of them brought: a deep expansion must not push a
-kept chunk out of the context. Expansion may bring in chunks that earlier layers dropped. It never
-brings in or passes through a hidden chunk, one that the judge discarded by name, or (with
-query_must on) one whose rule fails. Every chunk that is visited counts toward `max_expansion`.
+Pinned chunks are kept whatever the verdict, but they are judged, since they may be expanded. Kept
+chunks come first, in order, followed by the chunks that they brought in: a deep expansion must not
+push a kept chunk out of the context. Expansion can bring in chunks that earlier layers dropped. It
+never adds or passes through a hidden chunk, one that the judge discarded by name, or (with
+query_must on) one whose rule fails. Every chunk visited counts toward `max_expansion`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Protocol
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
+from ragfilter.layers.clearance import effective_user, is_clean, with_visible_refs
 from ragfilter.model import (
     Chunk,
     Decision,
@@ -32,7 +32,6 @@ from ragfilter.model import (
     Outcome,
     Pool,
     PoolResult,
-    Status,
     User,
     Verdict,
 )
@@ -42,10 +41,10 @@ from ragfilter.text import numbers
 DEPTHS = (1, 3, 5)
 
 Finder = Callable[[str], Chunk | None]
-"""Returns the chunk with an id, or None if it must not be brought in or walked through."""
+"""Returns the chunk with an id, or None if expansion must not add or pass through it."""
 
 
-class Library(Protocol):
+class ChunkSource(Protocol):
     """The part of `protocols.Collection` needed to find what references lead to."""
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
@@ -62,8 +61,8 @@ class ReachedChunk:
     via: str
 
 
-def finder(collection: Library) -> Finder:
-    """Finds every chunk of a collection, without its text if there is a catalogue."""
+def finder(collection: ChunkSource) -> Finder:
+    """A finder of all chunks of a collection, without texts if there is a catalogue."""
     catalogue = collection.catalogue()
     if catalogue is not None:
         return catalogue.get
@@ -71,8 +70,8 @@ def finder(collection: Library) -> Finder:
 
 
 def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[ReachedChunk]:
-    """What the references of `root` lead to within `depth` steps, at most `most` chunks. The result
-    for a smaller depth is a prefix of it."""
+    """Yield the chunks that references of `root` reach within `depth` steps, at most `most`. The
+    result for a smaller depth is a prefix of the result for a larger one."""
     seen = {root.id}
     frontier = [root]
     for step in range(1, depth + 1):
@@ -105,7 +104,7 @@ MAX_CHUNKS = "judge.max_chunks"
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Obey the judgement in the pool. Status `low_quality_results` if it leaves nothing."""
+    """Obey the judgement in the pool. Status `low_quality_results` if it keeps nothing."""
     if not hits:
         return LayerOutput(())
     settings = inputs.settings.judge
@@ -130,8 +129,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def settings_without_judge(settings: Settings) -> Settings:
-    """`settings` with the judge off. If no other layer limits the result, the first `max_chunks`
-    stay, as without an LLM."""
+    """Switch the judge off. If no other layer limits the result, the first `max_chunks` stay, as
+    without an LLM."""
     if not settings.judge.enabled:
         return settings
     return settings.with_values({"judge.enabled": False, "retrieval.k": settings.judge.max_chunks})
@@ -140,16 +139,16 @@ def settings_without_judge(settings: Settings) -> Settings:
 def prompt_for_user(
     asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None
 ) -> JudgePrompt:
-    """The prompt over `asked` as the user: references to what they may not see are not in it."""
-    shown = with_visible_refs(asked, pool, viewer(user, settings))
+    """The prompt about `asked` for this user, without references to chunks hidden from them."""
+    shown = with_visible_refs(asked, pool, effective_user(user, settings))
     return build_prompt(pool.query, shown, settings.judge, pool.space)
 
 
 def _judgement_of(prompt: JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
-    """The judgement that was given over exactly this prompt.
+    """The judgement of exactly this prompt.
 
-    The same chunks are not enough: a budget may have shortened them otherwise, a user may not have
-    been told of all they refer to. One without a prompt stands for the chunks it was meant for.
+    The same chunks are not enough: another budget may have shortened their texts differently, or
+    another user may see fewer references. A judgement without a prompt matches by its chunks.
     """
     if not judgements:
         return None
@@ -185,8 +184,8 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
 def _nearest(
     asked: tuple[Hit, ...], unasked: tuple[Decision, ...], inputs: LayerInput, *, error: str = ""
 ) -> LayerOutput:
-    """Without verdicts, since there is an error or none has been asked for yet: the first
-    `max_chunks` by distance, pins first."""
+    """Keep the first `max_chunks` by distance, pins first, if there are no verdicts because of an
+    error or because the judge was not asked yet."""
     limit = inputs.settings.judge.max_chunks
     ordered = sorted(asked, key=lambda h: (h.id not in inputs.pinned, h.distance))
     kept = ordered[: max(limit, sum(hit.id in inputs.pinned for hit in asked))]
@@ -199,7 +198,7 @@ def _nearest(
         decisions.append(
             Decision(hit.id, "judge", outcome, reason, float(place), float(limit), MAX_CHUNKS)
         )
-    # No more than `limit` stay, however many would be asked about.
+    # At most `limit` stay, however many the judge would be asked about.
     unasked = tuple(
         d._replace(setting=MAX_CHUNKS) if d.setting == OVERSAMPLE else d for d in unasked
     )
@@ -236,7 +235,7 @@ def _obey(
             if hit is None or hit.id in held:
                 continue
             held.add(hit.id)
-            # A hit of the pool stays what it is.
+            # A hit that a search found stays as it is.
             brought[hit.id] = hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
             steps.append(ExpandedChunk(hit.id, root.id, reached.via, reached.step))
             reason = f"referenced by {root.chunk.name}, step {reached.step} of {verdict.depth}"
@@ -247,13 +246,9 @@ def _obey(
     all_decisions = (*decisions.values(), *others)
     note = _note(judgement, len(kept), len(brought))
     detail = JudgeDetail(judgement, tuple(steps))
-    if not kept:
-        message = NOTHING_RELEVANT.format(n=len(judgement.asked))
-        status: Status = "low_quality_results"
-        return LayerOutput(
-            (), all_decisions, detail=detail, note=note, status=status, message=message
-        )
-    return LayerOutput((*kept, *brought.values()), all_decisions, detail=detail, note=note)
+    output = LayerOutput((*kept, *brought.values()), all_decisions, detail=detail, note=note)
+    message = NOTHING_RELEVANT.format(n=len(judgement.asked))
+    return output if kept else replace(output, status="low_quality_results", message=message)
 
 
 def _decision(
@@ -294,14 +289,14 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
 
 
 def _finder(inputs: LayerInput) -> Callable[[str], Hit | None]:
-    """The hit with an id, where the pool holds its text and the user and its rule let it pass."""
+    """A function that returns the hit with an id, if the pool has its text and it is clean."""
     reachable = {hit.id: hit for hit in inputs.pool.reachable}
     known = {**reachable, **{hit.id: hit for hit in inputs.pool.hits}}
 
     def find(chunk_id: str) -> Hit | None:
         hit = known.get(chunk_id)
         if hit is not None and not hit.chunk.loaded and chunk_id in reachable:
-            # The pool may know a chunk by its rule only, and `reachable` hold it whole.
+            # A hit may lack the text that the same chunk in `reachable` has.
             hit = replace(hit, chunk=reachable[chunk_id].chunk)
         if hit is None or not hit.chunk.loaded:
             return None

@@ -1,10 +1,10 @@
-"""prune: leave out of the context what adds nothing to the answer. It drops no chunk.
+"""prune: leave sentences out of the context that add nothing to the answer. It drops no chunk.
 
-Source: docs/design.md#prune. A piece is a sentence, a heading, or what only makes sense as a whole:
-a table, a list or code, with the line that leads to it ("Parameters:"). Rows that are written as
+Source: docs/design.md#prune. A piece is a sentence, a heading, or a block that only makes sense as
+a whole: a table, a list or code, with the line that introduces it ("Parameters:"). Rows written as
 sentences ("Level 3: 5. Level 4: 6.") are a table too. The pieces cover the text, so that spans can
-be cut out of it. A heading stays if anything below it does. Until a pruner has said what pieces
-contribute, or if it fails, chunks stay whole.
+be cut out of it. A heading stays if anything below it does. Chunks stay whole until a pruner has
+scored their pieces, or if it fails.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PARTS = re.compile(
 
 
 class TextPiece(NamedTuple):
-    """``text[start:end]``, with the white space that follows it."""
+    """A piece ``text[start:end]``, including the white space after it."""
 
     start: int
     end: int
@@ -61,7 +61,7 @@ def pieces(text: str) -> tuple[TextPiece, ...]:
     joined: list[TextPiece] = []
     for start, end, kind in _parts(text):
         last = joined[-1] if joined else None
-        # A sentence may say what the table, list or code after it is.
+        # A sentence may introduce the table, list or code after it.
         if (
             last and kind == "block" and last.kind == "sentence"
             and text[last.start : last.end].rstrip().endswith(":")
@@ -73,7 +73,7 @@ def pieces(text: str) -> tuple[TextPiece, ...]:
 
 
 def _parts(text: str) -> Iterator[TextPiece]:
-    """The pieces before sentences are joined with the blocks that they lead to."""
+    """The pieces before sentences are joined to the blocks that they introduce."""
     for match in _PARTS.finditer(text):
         if match["prose"]:
             yield from _sentences(text, *match.span())
@@ -82,7 +82,7 @@ def _parts(text: str) -> Iterator[TextPiece]:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[TextPiece]:
-    """The sentences of a paragraph; rows in a row are one block."""
+    """The sentences of a paragraph; consecutive rows are one block."""
     begins: list[int] = []
     rows: list[bool] = []
     place = start
@@ -109,7 +109,7 @@ EPSILON = 1e-9
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Strike what contributes too little, in every hit."""
+    """Strike the pieces of every hit that contribute too little."""
     error = next((f.error for f in inputs.pool.failures if f.kind == "prune"), "")
     if error:
         note = f"the pruner failed ({error}); every chunk is whole"
@@ -134,7 +134,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def _mark_pieces(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
-    """The pieces of one chunk, each with what became of it."""
+    """The pieces of one chunk, each marked as kept or left out."""
     parts, values = pieces(hit.chunk.text), hit.contributions or ()
     if not parts:
         return ()
@@ -142,7 +142,7 @@ def _mark_pieces(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
     stays = [v >= min(limit, best) - EPSILON for v in values]
     headings = [place for place, part in enumerate(parts) if part.kind == "heading"]
     for place, end in pairwise([*headings, len(parts)]):
-        # Between this heading and the next.
+        # The pieces between this heading and the next.
         below = any(stays[place + 1 : end])
         stays[place] = stays[place] or place == headings[0] or below
     return tuple(
@@ -152,7 +152,7 @@ def _mark_pieces(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
 
 
 def _spans(parts: tuple[PrunedPiece, ...]) -> tuple[tuple[int, int], ...]:
-    """What is struck, neighbours as one span."""
+    """The spans to strike, with adjacent ones merged."""
     spans: list[tuple[int, int]] = []
     for part in parts:
         if part.struck and spans and spans[-1][1] == part.start:

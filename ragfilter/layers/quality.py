@@ -33,7 +33,7 @@ FARTHER = replace(MARK, sign="▷", symbol="triangle-right-open", about="too far
 STEP = 2
 EPSILON = 1e-9
 NOISE = 2 / 3
-"""Below this share of a threshold, the best hit is no near miss."""
+"""A best hit below this share of a threshold is not a near miss."""
 ORDERED = "scores that are not fitted to labels only give an order"
 UNSCORED = "the store gives no scores"
 MESSAGE = "Nothing matches the query well enough. Rephrase the question."
@@ -58,7 +58,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def widths(quality: Quality) -> tuple[int, ...]:
-    """The incremental path: 3, 5, 7, 9, 10 with the defaults."""
+    """The numbers of hits to check in turn: 3, 5, 7, 9, 10 with the defaults."""
     steps = list(range(quality.min_top_k, quality.max_top_k, STEP))
     return (*steps, quality.max_top_k)
 
@@ -97,12 +97,12 @@ def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
 
 
 def always_reranks(quality: Quality) -> bool:
-    """Whether every query is reranked, so that the cutoff sees scores in place of distances."""
+    """Whether every query is reranked, so that the cutoff sees scores instead of distances."""
     return quality.enabled and quality.mode == "always" and quality.reranker != "none"
 
 
 def reranker_key(quality: Quality) -> str:
-    """Which reranker the settings ask for; scores in a pool carry the key they were made with."""
+    """The key of the reranker in the settings; a pool records the key for its scores."""
     fit = ""
     if quality.reranker_slope:
         fit = f" ({quality.reranker_slope:g} s + {quality.reranker_offset:g})"
@@ -112,7 +112,7 @@ def reranker_key(quality: Quality) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """What makes a candidate good: a similarity of at least `limit`, or a distance of at most."""
+    """What makes a candidate good: a similarity ≥ `limit`, or a distance ≤ `limit`."""
 
     inputs: LayerInput
     limit: float
@@ -150,7 +150,7 @@ def _bar(inputs: LayerInput, quality: Quality) -> _Threshold:
         return _Threshold(inputs, quality.score_threshold)
     share, best = quality.background_share, 0.0
     if inputs.pool.space == "ip":
-        # These distances may be negative, so there is no 0 to begin from.
+        # These distances may be negative, so the share counts from the best one, not from 0.
         best = min(hit.distance for hit in inputs.own_hits)
     return _Threshold(inputs, best + share * (background - best), share)
 
@@ -176,7 +176,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Thresho
 
 
 def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
-    """Nothing can be checked: the first `min_top_k`, as a plain search would give them."""
+    """Keep the first `min_top_k`, as a plain search would, since no hit can be checked."""
     width = quality.min_top_k
     decisions = []
     for place, hit in enumerate(hits, start=1):
@@ -213,7 +213,7 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
 def _rerank(
     hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality, *, ordered: bool
 ) -> LayerOutput:
-    # Where scores only order, each is good enough.
+    # If scores only give an order, every hit is good enough.
     limit = -math.inf if ordered else quality.reranker_threshold
     ranked = sorted(candidates, key=lambda hit: -_score(hit))
     kept = [hit for hit in ranked if _score(hit) >= limit - EPSILON][: quality.reranker_top_k]
@@ -244,12 +244,11 @@ def _rerank(
     cut = sum(d.setting == KEPT for d in decisions)
     if cut and not ordered:
         note += f"; reranker_top_k = {quality.reranker_top_k} leaves out {cut} as good"
-    if not kept and hits:
-        return LayerOutput(
-            (), tuple(decisions), status="low_quality_results", message=MESSAGE,
-            note=f"{note}, none is good enough", reranked=True,
-        )  # fmt: skip
-    return LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
+    output = LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
+    if kept or not hits:
+        return output
+    note += ", none is good enough"
+    return replace(output, status="low_quality_results", message=MESSAGE, note=note)
 
 
 def _score(hit: Hit) -> float:
@@ -269,7 +268,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) -> str:
-    """``; min_top_k = 3 leaves out 497 as good``: the setting that drops good candidates."""
+    """Name the setting that drops good candidates: ``; min_top_k = 3 leaves out 497 as good``."""
     beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
     bar = keeps[0].limit if keeps and keeps[0].limit is not None else math.inf
     space, by_share = result.pool.space, bool(keeps) and keeps[0].setting == SHARE
@@ -286,7 +285,7 @@ def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) ->
 
 
 def _path(detail: Widening) -> str:
-    """``; first 3, 5: none, first 7: 2``: how far it looked, and what was good."""
+    """Say how far it looked and how many were good: ``; first 3, 5: none, first 7: 2``."""
     *poor, last = detail.widths
     last_width = f"first {last.width}: {last.good}" if last.good else ""
     poor = poor if last.good else [*poor, last]
@@ -312,12 +311,12 @@ def _unused(settings: Settings) -> frozenset[str]:
 
 
 def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] | None:
-    """Move the threshold to the best value that was compared with it, unless that is noise."""
+    """Suggest the best value compared with the threshold as its new value, unless it is noise."""
     compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
     if any(d.setting == SHARE for d in compared):
         now = result.settings.quality.background_share
         shares = [d.value / d.limit for d in compared if d.value is not None and d.limit]
-        # A share of 0 suggests nothing.
+        # A background share of 0 gives nothing to suggest.
         nearest = min(shares, default=math.inf)
         if math.isinf(nearest) or result.pool.space == "ip":
             return None
@@ -330,7 +329,7 @@ def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] 
     path = "quality.reranker_threshold" if trace.reranked else "quality.score_threshold"
     limit = result.settings.get(path)
     best = max((d.value or 0.0 for d in compared), default=0.0)
-    # What the chunk reaches for certain, and easy to read.
+    # Round down, so that the chunk reaches it and it is easy to read.
     lower = math.floor(100 * best) / 100
     if lower >= limit:
         return None

@@ -1,7 +1,7 @@
-"""query_must: drop chunks whose own rule the query does not meet. A chunk without a rule passes.
+"""query_must: drop chunks whose own rule the query does not meet. Chunks without a rule pass.
 
 Source: Filtering, layers 2 and 3. The iterative re-query of layer 3 is replayed from the pool:
-`replay_rounds` gives what the loop of `$nin` queries would have asked for and kept.
+`replay_rounds` computes what the loop of `$nin` queries would have asked for and kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import compress, islice
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
-from ragfilter.rules.explain import differing_value
+from ragfilter.rules.explain import differing_quantity
 from ragfilter.text.numbers import chunks
 
 REFERENCES = "query_must.references"
@@ -23,9 +23,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep hits whose rule holds. If a rule cannot be read, its chunk passes, and the decision says
     so.
 
-    With `pin`, the nearest chunks whose rule holds are pinned: a chunk without a rule merely
-    passes, but one whose rule holds was meant for such a query. With `references`, what the best
-    other chunk refers to joins them if two or more of them refer to it (docs/design.md#references).
+    With `pin`, pin the nearest chunks whose rule holds: a chunk without a rule merely passes, but
+    a rule that holds was written for such a query. With `references`, if two or more pins refer to
+    the best other chunk, also pin the chunks it refers to (docs/design.md#references).
     """
     settings = inputs.settings
     passes = [inputs.scan.passes(hit.chunk.rule) for hit in hits]
@@ -65,10 +65,10 @@ def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput)
 
 
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:
-    """What asking for k, excluding everything seen, and asking again would have done.
+    """Simulate asking for k ids, excluding everything seen, and asking again.
 
-    `ids` are sorted by ascending distance. Stops at k kept, at a round that excluded nothing, at
-    `max_rounds`, or where nothing is left. Kept ids are excluded from the next round too, so each
+    `ids` are sorted by ascending distance. Stops once k are kept, after a round that excluded
+    nothing, at `max_rounds`, or if no ids are left. The next round also excludes kept ids, so each
     chunk is counted once (docs/design.md#contradictions).
     """
     rounds: list[Round] = []
@@ -98,7 +98,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    kind = differing_value(hit.chunk.rule, result.query)
+    kind = differing_quantity(hit.chunk.rule, result.query)
     return f"were about another {kind}" if kind else "were for other questions"
 
 
@@ -111,7 +111,7 @@ SPEC: LayerSpec = LayerSpec(
     line=_line,
     off=lambda settings: "off; rules are ignored",
     unused=lambda settings: frozenset() if settings.query_must.pin else frozenset({"references"}),
-    # A rule may hold however far down its chunk is, so every pool must reach equally far.
+    # A rule can hold for a chunk at any depth, so every pool must be equally deep.
     reads_pool=lambda settings: settings.query_must.pin,
     plain=_plain,
 )

@@ -8,14 +8,14 @@ from ragfilter.settings.schema import Settings
 
 
 def limit(settings: Settings) -> int:
-    """`retrieval.k`, or as many as the quality layer checks at first if those are more: whoever
-    asks for a threshold over many hits wants all that reach it."""
+    """`retrieval.k`, or the number of hits that the quality layer checks first, if that is larger:
+    whoever asks for a threshold over many hits wants all that reach it."""
     quality = settings.quality
     return max(settings.retrieval.k, quality.min_top_k if quality.enabled else 0)
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep the first hits, as many as `limit` says."""
+    """Keep the first `limit` hits."""
     k = limit(inputs.settings)
     if not inputs.explain:
         return LayerOutput(hits[:k])

@@ -1,7 +1,7 @@
-"""Words: move up chunks that share distinctive words with the query, and pin those that state
-a value given in it.
+"""Words: move up chunks that share distinctive words with the query, and pin chunks that state a
+value from the query.
 
-An embedding blurs names and numbers. For it, "strength 17" is about a character, not about the
+Embeddings blur names and numbers. To them, "strength 17" is about a character, not about the
 strength table. docs/design.md#words.
 """
 
@@ -18,7 +18,7 @@ PIN_VALUES = "words.pin_values"
 SHOWN_WORDS = 4
 SHOWN_CHARS = 40
 PER_VALUE = 3
-"""The most chunks that are pinned for one value: a common value says little."""
+"""Maximum number of chunks pinned for one value, since a common value says little."""
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -62,8 +62,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 @dataclass(frozen=True, slots=True)
 class _HitWords:
-    """What a hit says of the query: the words that both have, the values that both state, and those
-    among them that the hit's title names."""
+    """What a hit shares with the query: its words, the values that both state, and those of the
+    values that the hit's title names."""
 
     counts: words.WordCounts
     values: frozenset[words.Value]
@@ -81,8 +81,8 @@ def _read(hit: Hit, query: str) -> _HitWords:
 def _stating(
     query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs: LayerInput
 ) -> dict[str, str]:
-    """Why a hit is pinned, by id: its title names what the query gives a value for, and its text
-    has that value. A value that a pin states already needs no other."""
+    """The reasons for pinning hits, by id: the query gives a value for something that the title
+    names, and the hit's text has that value. A value that an earlier pin states needs no other."""
     there = [(i, each) for i, each in zip(ids, named, strict=True) if each.values]
     if not there:
         return {}
@@ -112,7 +112,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 SPEC: LayerSpec = LayerSpec(
     name="words",
     title="Shared words",
-    # As for entities: it drops nothing, and what it keeps itself is pinned.
+    # As for entities: it drops nothing, and only pins hits.
     mark=Mark("★", "star", "#5727b4", "#aabeed"),
     apply=apply,
     candidates=lambda settings: settings.words.depth,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import count, pairwise
 from math import isfinite
 from operator import itemgetter
-from typing import Any, NamedTuple, cast, get_args, overload
+from typing import Any, NamedTuple, cast, get_args
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.records import FIELDS, given_id, is_missing, plain_values, to_record
@@ -451,25 +451,21 @@ def _number(value: Any, place: int) -> float | None:
 # -- metrics and scores ----------------------------------------------------------------------------
 
 
-@overload
-def check_metric(metric: str) -> Metric: ...
-@overload
-def check_metric(metric: str | None) -> Metric | None: ...
-def check_metric(metric: str | None) -> Metric | None:
+def check_metric(metric: str) -> Metric:
     """The metric of this name. Raises InputError for a name that is none."""
-    if metric is not None and metric not in get_args(Metric):
+    if metric not in get_args(Metric):
         raise InputError(
             f"There is no metric {metric!r}.",
             remedy=f"Choose one of: {', '.join(get_args(Metric))}.",
         )
-    return cast("Metric | None", metric)
+    return cast(Metric, metric)
 
 
 def check_metrics(metric: str | Mapping[str, str] | None) -> Metrics | None:
     """The metric of this name, or of each named score. Raises InputError."""
     if isinstance(metric, Mapping):
         return {name: check_metric(each) for name, each in metric.items()}
-    return check_metric(metric)
+    return None if metric is None else check_metric(metric)
 
 
 def space_of(metric: Metric) -> Space:

@@ -437,7 +437,7 @@ class _Body(httpx2.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         size = event = 0
-        tail = b""
+        tail = b"\n"
         for part in self._body:
             if self._stop.is_set():
                 return
@@ -458,7 +458,7 @@ class _Body(httpx2.SyncByteStream):
 
 _EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 # An answer may speak of such a line, but only inside a JSON string, where no line can begin.
-_DONE = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]")
+_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
 _TAIL = 16
 """Bytes kept of what came before, in which a line or an event may have begun."""
 
@@ -605,7 +605,9 @@ class OpenAIEmbedder:
 
     def _ask(self, batch: list[str]) -> Vectors:
         try:
-            answer = within(self._timeout_s, lambda: self._call(batch))
+            answer: Any = within(self._timeout_s, lambda: self._client.embeddings.create(
+                model=self._at.model, input=batch, encoding_format="float", timeout=self._timeout_s
+            ))  # fmt: skip
             rows = sorted(answer.data, key=lambda row: row.index)
             vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
         except (AttributeError, TypeError, ValueError):
@@ -622,11 +624,6 @@ class OpenAIEmbedder:
             raise self._unusable("a vector that is zero or not finite")
         unit: Vectors = vectors / lengths
         return unit
-
-    def _call(self, batch: list[str]) -> Any:
-        return self._client.embeddings.create(
-            model=self._at.model, input=batch, encoding_format="float", timeout=self._timeout_s
-        )
 
     def _unusable(self, what: str) -> ModelError:
         return ModelError(

@@ -257,13 +257,10 @@ class LabelBook(database.Book):
     def queries(self, collection: str, name: str) -> dict[str, str]:
         """The questions of a set by id; empty if there is no such set."""
         if name in (LABELLED, ASKED):
-            text, first = (
-                (_labels.c.query, _labels.c.id)
-                if name == LABELLED
-                else (_asked.c.text, _asked.c.id)
-            )
+            table = _labels if name == LABELLED else _asked
+            text = _labels.c.query if name == LABELLED else _asked.c.text
             texts = sa.select(text).filter_by(collection=collection).group_by(text)
-            rows = self._read(texts.order_by(sa.func.min(first)))
+            rows = self._read(texts.order_by(sa.func.min(table.c.id)))
             return {query_id(each): each for (each,) in rows}
         rows = sa.select(_sets).filter_by(collection=collection, name=name)
         return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}

@@ -63,10 +63,9 @@ def export(
     shown = set(ids)
     for page in pages(ids, PAGE):
         for i, chunk in collection.chunks(page).items():
-            refs = (
-                chunk.refs if user.unrestricted else tuple(filter(shown.__contains__, chunk.refs))
-            )
-            yield to_line(replace(chunk, refs=refs), given.get(i))
+            if not user.unrestricted:
+                chunk = replace(chunk, refs=tuple(filter(shown.__contains__, chunk.refs)))
+            yield to_line(chunk, given.get(i))
 
 
 def as_given(workspace: Workspace, name: str) -> dict[str, str | None]:

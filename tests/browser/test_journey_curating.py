@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from ragfilter.cli import main
 from ragfilter.evaluate import evaluation, measure
-from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
+from ragfilter.evaluate.effect import GatheredQuestions, make_labelled
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import open_workspace
 from ragfilter.settings.config import load
@@ -28,13 +28,13 @@ OpenTab = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def written(copy_demo: Callable[[], Path]) -> LabelledQuestions:
+def written(copy_demo: Callable[[], Path]) -> GatheredQuestions:
     """The demo's labelled questions with its handwritten rules."""
     settings = load(profile="query-must", environ={}).settings
     queries, qrels = demo.queries(), demo.qrels()
     with open_workspace(copy_demo()) as bench:
         asked = {i: text for i, text in queries.items() if i in qrels}
-        pools = measure.gather_all(asked, settings, bench.backends("demo"))
+        pools = measure.completed_pools(asked, settings, bench.backends("demo"))
     return make_labelled(pools, qrels, settings)
 
 
@@ -48,7 +48,7 @@ def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
 
 
 def test_a_curator_writes_measures_and_exports_rules(
-    open_tab: OpenTab, written: LabelledQuestions, tmp_path: Path
+    open_tab: OpenTab, written: GatheredQuestions, tmp_path: Path
 ) -> None:
     tab = open_tab(newcomer=True).pick("profile-box", "^query-must$").rest()
     tab.page.get_by_role("link", name="Rules").press("Enter")
@@ -151,7 +151,7 @@ def column(tab: Any, name: str) -> list[str]:
     return list(cells.all_inner_texts())
 
 
-def noise_reduction(labelled: LabelledQuestions) -> float:
+def noise_reduction(labelled: GatheredQuestions) -> float:
     return (
         evaluation.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.evaluate.sweep import HitChange, changes
+from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
 
@@ -25,4 +25,4 @@ def test_only_queries_that_change_are_listed_those_that_lose_first() -> None:
         ("loses", 3, 2, 1, 0), ("wins", 4, 2, 0, 0),
     ]  # fmt: skip
     assert [round(c.gain, 6) for c in made] == [round(0.8 - 1, 6), round(1 - 2 / 3, 6)]
-    assert changes(pools, qrels, two, FIXED)[0] == HitChange("wins", 2, 4, 0, 0, 2 / 3 - 1)
+    assert changes(pools, qrels, two, FIXED)[0] == QueryChange("wins", 2, 4, 0, 0, 2 / 3 - 1)

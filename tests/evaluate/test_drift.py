@@ -13,7 +13,7 @@ import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.gate import read_log, shifts, what_moved
-from ragfilter.evaluate.measure import count, from_document, to_document
+from ragfilter.evaluate.measure import from_document, records_of, to_document
 from ragfilter.evaluate.runs import MeasuredRun, earlier, moved_since
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
@@ -76,7 +76,7 @@ def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> Mea
             Hit(Chunk(f"c{i}"), shift + 0.2 + 0.01 * (n % 7) + 0.02 * i, i + 1) for i in range(60)
         )
         pool = Pool(f"q{n}", "c", "l2", hits)
-        found = count(f"q{n}", pool, {f"c{i}": 1 for i in range(5)}, variants(settings))
+        found = records_of(f"q{n}", pool, {f"c{i}": 1 for i in range(5)}, variants(settings))
         records += from_document(json.loads(json.dumps(to_document(found))))
     given = {"collection": "c", "query_set": "set", "profile": "full", "queries": 24}
     made = Plan(**given | {"viewer": UNRESTRICTED, "changes": {}, "collection_version": "1",

@@ -24,7 +24,7 @@ from ragfilter.evaluate.frame import (
     rows,
     side_by_side,
 )
-from ragfilter.evaluate.measure import QueryRecord, count
+from ragfilter.evaluate.measure import QueryRecord, records_of
 from ragfilter.evaluate.prefixes import (
     Curve,
     frontier,
@@ -77,7 +77,7 @@ def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_
     blocked = '{"contain": "griffin"}'
     hits = [replace(hit, chunk=replace(hit.chunk, rule=blocked)) if hit.id in ("c2", "c3") else hit
             for hit in pool.hits]  # fmt: skip
-    records = count("q", replace(pool, hits=tuple(hits)), labels, variants(settings))
+    records = records_of("q", replace(pool, hits=tuple(hits)), labels, variants(settings))
     assert row(records, CURRENT, settings)["f1"] == 1.0
     oracle = row(records, ORACLE, settings)
     assert oracle["f1"] == pytest.approx(2 / 3)

@@ -18,10 +18,10 @@ from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable, visible
 from ragfilter.evaluate.measure import (
     QueryRecord,
-    count,
+    completed_pools,
     from_document,
-    gather_all,
     measure,
+    records_of,
     to_document,
 )
 from ragfilter.evaluate.variants import (
@@ -59,7 +59,7 @@ def counted(
     name: str = "q",
 ) -> tuple[QueryRecord, ...]:
     """The records of one query with all variants."""
-    return count(name, pool_of(distances), labels, variants(settings))
+    return records_of(name, pool_of(distances), labels, variants(settings))
 
 
 def pool(query: str, *ranked: tuple[str, float], **fields: object) -> Pool:
@@ -227,7 +227,7 @@ def test_what_is_counted_is_what_a_replay_keeps() -> None:
     hits = [Hit(Chunk(h.id, h.chunk.text, rule=rules.get(h.rank)), h.distance, h.rank)
             for h in plain.hits]  # fmt: skip
     ruled, compared = Pool("owlbears", "c", "l2", tuple(hits), exhaustive=True), variants(settings)
-    kept = {r.variant: r.ids for r in count("q", ruled, OWLBEARS, compared)}
+    kept = {r.variant: r.ids for r in records_of("q", ruled, OWLBEARS, compared)}
     for variant in compared:
         if not variant.plain:
             assert kept[variant.name] == tuple(h.id for h in replay(ruled, variant.settings).kept)
@@ -317,7 +317,7 @@ def test_queries_without_labels_are_left_out() -> None:
     over = evaluate(asked, qrels, K4, backends, progress=lambda *done: told.append(done))
     assert (line.embedded, told) == (["0", "29"], [(1, 2), (2, 2)])
     assert over.unlabelled == ("unlabelled",)
-    pools = gather_all(asked, K4, backends)
+    pools = completed_pools(asked, K4, backends)
     assert score(pools, qrels, K4, unlabelled=["unlabelled"]).filtered == over.filtered
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ragfilter.evaluate.effect import (
     Evidence,
-    LabelledQuestions,
+    GatheredQuestions,
     Suggested,
     make_labelled,
     suggest,
@@ -30,7 +30,7 @@ def table(who: str, number: int) -> Chunk:
 CHUNKS = [table(who, number) for who in ("cleric", "fighter") for number in (5, 6, 7)]
 
 
-def labelled(**asked: str) -> LabelledQuestions:
+def labelled(**asked: str) -> GatheredQuestions:
     """Questions by the chunk they are labelled for (``_`` for the hyphen)."""
     hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(CHUNKS, start=1))
     pools = {i: Pool(text, "demo", "l2", hits) for i, text in asked.items()}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.maps import axes, make
-from ragfilter.evaluate.measure import count
+from ragfilter.evaluate.measure import records_of
 from ragfilter.evaluate.prefixes import DEEPEST, prefixes, prefixes_of_pools
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import variants
@@ -112,7 +112,7 @@ def test_a_plain_search_counts_what_fits_the_prompt() -> None:
     made = prefixes_of_pools({"q": pool}, {"q": labels}, settings)
     assert {name: list(made[name][0, :4]) for name in first} == first
 
-    plain = next(r for r in count("q", pool, labels, variants(settings)) if r.curve)
+    plain = next(r for r in records_of("q", pool, labels, variants(settings)) if r.curve)
     curve = plain.curve
     assert curve
     assert curve.tokens == (100, 100, 150, 150)

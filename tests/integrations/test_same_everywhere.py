@@ -148,7 +148,7 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
     """What the page replays, without drawing."""
-    asked = pools.ask_now(query, "demo", settings, user, page)
+    asked = pools.asked_question(query, "demo", settings, user, page)
     pool = pools.pool_of(asked, settings, page)
     pool = pools.complete_pool(asked, pool, settings, user, page)
     return [hit.id for hit in replay(pool, settings, user).kept]

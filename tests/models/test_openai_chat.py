@@ -427,6 +427,8 @@ def test_a_stream_that_says_it_is_done_is_whole(serve: Serve, end: str, kind: st
         handler.start()
         for piece in f"{delta(text).decode()}{end}":
             handler.send(piece)
+            # So that the client reads them one by one.
+            time.sleep(0.001)
 
     came, _, failure = ask(serve(behave))
     assert came == text

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.rule_editor.saving import MAX_CHARS, read
+from ragfilter.ui.kit.rule_editor.saving import MAX_CHARS, parse_drafts
 
 
 def test_drafts_come_back_with_the_rule_they_began_from() -> None:
     rows = [["demo", "a", '{"contain": "x', None], ["demo", "b", "", '{"contain": "y"}']]
-    assert read(json.dumps(rows)) == {
+    assert parse_drafts(json.dumps(rows)) == {
         ("demo", "a"): ('{"contain": "x', None),
         ("demo", "b"): ("", '{"contain": "y"}'),
     }
@@ -27,8 +27,8 @@ def test_drafts_come_back_with_the_rule_they_began_from() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_draft_is_left_out(sent: Any) -> None:
-    assert read(sent) == {}
+    assert parse_drafts(sent) == {}
 
 
 def test_half_a_character_is_made_whole() -> None:
-    assert read('[["demo", "a", "\\ud800", null]]') == {("demo", "a"): ("\ufffd", None)}
+    assert parse_drafts('[["demo", "a", "\\ud800", null]]') == {("demo", "a"): ("\ufffd", None)}

@@ -69,6 +69,6 @@ def test_a_run_that_hangs_holds_nobody_up_for_long(
     with jobs.turn():
         beside(other).result(PATIENT_S)
     # The turn was given back once, by the run that had it.
-    assert jobs._turns.acquire(blocking=False)
-    assert not jobs._turns.acquire(blocking=False)
-    jobs._turns.release()
+    assert jobs._page_slots.acquire(blocking=False)
+    assert not jobs._page_slots.acquire(blocking=False)
+    jobs._page_slots.release()

@@ -250,7 +250,7 @@ def matrix(
         store = bench.collection(place.collection)
         catalogue, head = store.entries(), place.head(store.incomplete)
         rule = None if chunk is None else _rule_of(chunk, catalogue, user)
-        pools = measure.gather_all(
+        pools = measure.completed_pools(
             labels.labelled or labels.queries, settings, place.backends(bench), user,
             progress=progress("queries"),
         )  # fmt: skip

@@ -22,7 +22,7 @@ from ragfilter.cli.options import DryRun, Filtering, Place, QueryOptions, Texts,
 from ragfilter.cli.output import progress, tell, warn
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, query_sets
-from ragfilter.evaluate.effect import Effect, LabelledQuestions, make_labelled
+from ragfilter.evaluate.effect import Effect, GatheredQuestions, make_labelled
 from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
@@ -198,7 +198,7 @@ def gather_labelled(
     filtering: Filtering,
     *,
     bare: bool = False,
-) -> LabelledQuestions | None:
+) -> GatheredQuestions | None:
     """The named queries, or all labelled ones of the workspace, with their pools; None if there are
     none. With `bare`, the named ones need no labels."""
     loaded, user = filtering.load()
@@ -214,7 +214,7 @@ def gather_labelled(
             return None
     queries = labels.queries if bare and options.queries else labels.labelled
     store = place.backends(bench)
-    pools = measure.gather_all(queries, settings, store, user, progress=progress("queries"))
+    pools = measure.completed_pools(queries, settings, store, user, progress=progress("queries"))
     return make_labelled(pools, labels.qrels, settings, user)
 
 

@@ -28,7 +28,7 @@ from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import Selection, Where, effect_text, gather_labelled, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
-from ragfilter.evaluate.effect import Evidence, LabelledQuestions
+from ragfilter.evaluate.effect import Evidence, GatheredQuestions
 from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
@@ -90,7 +90,7 @@ def _draft(
     bench: Workbench,
     selected: Selection,
     waiting: Sequence[Chunk],
-    known: LabelledQuestions | None,
+    known: GatheredQuestions | None,
     out: Path | None,
     lines: list[str],
 ) -> None:
@@ -151,7 +151,7 @@ def _draft(
 
 
 def _measured(
-    draft: Draft, chunk: Chunk, known: LabelledQuestions | None
+    draft: Draft, chunk: Chunk, known: GatheredQuestions | None
 ) -> tuple[Draft, RuleRow | None]:
     """The draft, doubted if labelled queries would lose its chunk; and its row of the matrix."""
     if draft.rule is None or known is None:
@@ -172,7 +172,7 @@ def _propose(
     place: Place,
     bench: Workbench,
     selected: Selection,
-    known: LabelledQuestions | None,
+    known: GatheredQuestions | None,
     out: Path | None,
 ) -> None:
     """Print the proposals for families, or write them to `out`. Raises InputError."""

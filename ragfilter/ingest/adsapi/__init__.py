@@ -1,9 +1,9 @@
 """The second demo collection: an invented advertising API as OpenAPI 3.1, with labelled questions.
 
-Six descriptions that refer to each other: sign-in, sponsored display, DSP, reporting, limits and
-errors, and common parts. The noise problem here is that every API says something about tokens,
-errors and limits, and that an answer often needs schemas which no search for its words finds, only
-the references of what it found. Everything was written for this project.
+It has six descriptions that refer to each other: sign-in, sponsored display, DSP, reporting, limits
+and errors, and common parts. It is noisy because every API describes tokens, errors and limits, and
+because an answer often needs schemas that a search does not find, but the found chunks refer to.
+Everything here was written for this project.
 """
 
 from collections.abc import Iterator

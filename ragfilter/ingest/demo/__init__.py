@@ -1,8 +1,8 @@
 """The demo collection: an invented fantasy game's rules, with labelled questions.
 
-Hundreds of chunks in which the noise problem is real: 84 attack matrices that differ in a number,
-tables by range and by terrain that crowd out the rule one looks for, and a few referee's secrets
-that most readers may not see. Everything here was written for this project.
+It has hundreds of chunks with a real noise problem: 84 attack matrices that differ in one number,
+tables by range and by terrain that crowd out the rule that you look for, and a few referee secrets
+that most users cannot see. Everything here was written for this project.
 """
 
 import json
@@ -15,7 +15,7 @@ from ragfilter.model import User
 FILES = ("tables", "rules", "monsters", "spells", "items", "travel")
 
 USERS = {"Guest": User(), "Player": User(1), "Referee": User(3, ("referee",))}
-"""Who sits at the table: a guest sees the rules, a player a few notes, the referee the secrets."""
+"""Users at the table: a guest sees the rules, a player also some notes, the referee the secrets."""
 
 
 def records() -> Iterator[dict[str, Any]]:

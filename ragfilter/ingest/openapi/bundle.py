@@ -1,9 +1,9 @@
-"""API descriptions with their parts read into them, and every `$ref` in them absolute.
+"""Bundles API descriptions: parts from other files are copied in, and every `$ref` is absolute.
 
-Source: OpenAPI 3.1, Reference Object; RFC 6901. A file that is no description of its own is a part
-of those that refer to it, and takes the place of the reference, unless it is a schema that the
+Source: OpenAPI 3.1, Reference Object; RFC 6901. A file that is not a description itself is a part
+of the descriptions that refer to it, and replaces the reference, unless it is a schema that the
 description names in its components. A tree may come from YAML with aliases, so it may be a graph
-and hold cycles.
+with cycles.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ NAMED = frozenset(
     ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas",
      "content", "responses", "headers", "callbacks", "encoding", "parameters")
 )  # fmt: skip
-"""Keys of maps under names that an author chose, such as "example"."""
-# Data, in which a "$ref" is no reference. (Links lead from answers to what may be called next.)
+"""Keys of maps whose own keys are names that an author chose, such as "example"."""
+# Data, in which a "$ref" is not a reference. (Links lead from responses to possible next calls.)
 DATA = frozenset(("example", "examples", "default", "const", "enum", "links"))
 LONGEST_CHAIN = 20
 
 
 class Descriptions:
-    """API descriptions (source to tree). `read` gives what a part holds (None if there is none)."""
+    """API descriptions (source → tree). `read` returns the content of a part, None if missing."""
 
     def __init__(self, trees: Trees, read: Callable[[str], Any] = lambda source: None) -> None:
         retrieve = cache(lambda file: Resource.opaque(read(unquote(file[1:]))))
         given = _finder(trees, Registry(retrieve=retrieve))  # type: ignore[call-arg]
         self.trees = {source: _Bundle(source, trees, given).whole() for source in trees}
         self.find = _finder(self.trees, Registry())
-        """What an absolute reference leads to; None if that is not at hand."""
+        """Resolves an absolute reference; None if its target is not available."""
 
     def end(self, node: Any) -> Any:
-        """What a node refers to in the end: itself, if that is not at hand."""
+        """Follow a node's references to the last available target, which may be the node itself."""
         for _ in range(LONGEST_CHAIN):
             if (target := self.find(ref_of(node))) is None:
                 break
@@ -63,13 +63,13 @@ def _finder(trees: Trees, registry: Registry[Any]) -> Callable[[str], Any]:
 
 
 class _Bundle:
-    """Copies one description with its parts. `find` looks into what was given."""
+    """Copies one description with its parts. `find` resolves references in the originals."""
 
     def __init__(self, source: str, trees: Trees, find: Callable[[str], Any]) -> None:
         self._source, self._tree, self._find = source, trees[source], find
         self._files = {uri(each) for each in trees}
         self._names: dict[str, str] = {}
-        """Where the schemas of parts stand in the components, by where they stood."""
+        """References to the schemas of parts: place in the part → place in the components."""
         self._copies: dict[tuple[int, str, bool], Any] = {}
 
     def whole(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class _Bundle:
         return whole
 
     def _copy(self, node: Any, place: str, named: bool = False) -> Any:
-        """A node that stands at this place, with what it refers to in parts."""
+        """Copy the node at this place, with the parts that it refers to."""
         if not isinstance(node, dict | list):
             return node
         if not named and ref_of(node):
@@ -109,19 +109,19 @@ class _Bundle:
         return self._copies[key]
 
     def _known(self, place: str) -> str:
-        """Where what stands at a place is in the descriptions; empty if it is not."""
+        """The place in the descriptions of the node at `place`; empty if there is none."""
         return self._names.get(place, place if _file(place) in self._files else "")
 
     def _follow(self, place: str, node: Any) -> tuple[str, Any]:
-        """A node and its place, or the node that it refers to and its place."""
+        """The place and node that `node` refers to, or its own if it refers to none."""
         end = self._end(place, ref_of(node))
         return end if end[0] else (place, node)
 
     def _end(self, place: str, ref: str) -> tuple[str, Any]:
-        """Where a reference at a place leads in the end, or first in a description: the absolute
-        reference, empty if that is not at hand, and the node there."""
+        """Follow a reference at a place to its end, or until it reaches a description. Returns the
+        absolute reference (empty if not available) and the node there."""
         for _ in range(LONGEST_CHAIN):
-            # Many a part writes "#/components/…" and means the description.
+            # Many parts write "#/components/…" and mean the description.
             places = (absolute(base, ref) for base in (place, uri(self._source)) if ref)
             place = next((each for each in places if self._find(each) is not None), "")
             node = self._find(place)
@@ -132,7 +132,7 @@ class _Bundle:
 
 
 def below_in(node: Any, named: bool) -> Iterator[tuple[Any, bool]]:
-    """The keys of a node, data aside, and whether a map under chosen names stands there."""
+    """Yield the keys of a node, except data, and whether the value's keys are chosen names."""
     for key in node if isinstance(node, dict) else range(len(node)):
         if named or key not in DATA:
             yield key, not named and key in NAMED
@@ -148,20 +148,20 @@ def uri(source: str, *pointer: str) -> str:
 
 
 def absolute(place: str, ref: str) -> str:
-    """A reference that is written at a place, as an absolute one."""
+    """The absolute form of a reference that is written at `place`."""
     name, _, fragment = ref.partition("#")
-    # Windows' separators are written too.
+    # Some references have Windows separators.
     path = urljoin(_file(place), quote(unquote(name).replace("\\", "/")))
     return f"{path}#{fragment.rstrip('/')}".rstrip("#")
 
 
 def escaped(key: str) -> str:
-    """A key as JSON pointers write it."""
+    """A key as written in a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1").replace("%", "%25")
 
 
 def unescaped(token: str) -> str:
-    """A key of a JSON pointer as it stands in the tree."""
+    """The key in the tree of a token of a JSON pointer."""
     return unquote(token).replace("~1", "/").replace("~0", "~")
 
 

@@ -1,14 +1,14 @@
-"""The parts of API descriptions that become chunks, the id of each, and the chunks it leads to.
+"""The parts of API descriptions that become chunks, their ids, and the chunks they refer to.
 
 Source: docs/design.md#formats. A chunk is an operation, a webhook, a schema, a shared response, a
 security scheme, a described tag, or a section of the description's own prose ("guide"). Shared
-parameters, request bodies and headers are no chunks: they are told where they are used.
+parameters, request bodies and headers are not chunks; they are described where they are used.
 
-An id is ``<prefix>:<name>``. The prefix is `x-api-prefix` of `info`, else the beginning of the
-title (ids are paid for in every prompt), else the file name. The name is the operationId (else
-method and path) or the schema's name; other kinds carry their kind (``responses/NotFound``,
-``security/oauth``, ``guide/rate-limits``). If a name is taken, the later one gets a longer name:
-operations come before schemas, wherever they stand in the file, and files in the order given.
+An id is ``<prefix>:<name>``. The prefix is `x-api-prefix` of `info`, otherwise the beginning of the
+title (short, since ids are paid for in every prompt), otherwise the file name. The name is the
+operationId (or method and path) or the schema's name; other kinds include their kind
+(``responses/NotFound``, ``security/oauth``, ``guide/rate-limits``). If a name is taken, the later
+item gets a longer one; operations come before schemas, and files in the given order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHARED: Mapping[str, tuple[Kind, str]] = {
     "responses": ("response", "responses"),
     "securitySchemes": ("security", "security"),
 }
-"""Of components that become chunks: their kind, and how their ids begin."""
+"""Components that become chunks: section → kind and the beginning of the ids."""
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 LONGEST_NAME, LONGEST_PREFIX = 200, 24
 _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
@@ -50,9 +50,9 @@ _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """What becomes a chunk of the description `source`. `names` are candidates for its id, best
-    first. `parameters` and `security` apply to an operation, including its path's and its
-    description's. `title` and `prose` belong to a guide."""
+    """A part of the description `source` that becomes a chunk. `names` are candidates for its id,
+    best first. `parameters` and `security` belong to an operation, and include those of its path
+    and its description. `title` and `prose` belong to a guide or tag."""
 
     kind: Kind
     source: str
@@ -68,7 +68,7 @@ class Item:
 
     @property
     def where(self) -> str:
-        """The place in words."""
+        """The item's place in words."""
         return f"{self.source}, {' '.join(self.pointer)}"
 
     @property
@@ -79,8 +79,8 @@ class Item:
 
 
 class Items:
-    """The items of descriptions and where they stand. `problems` says what was left out of each
-    description, and why."""
+    """The items of descriptions and their places. `problems` has, by description, what was left
+    out, and why."""
 
     def __init__(self, api: Descriptions) -> None:
         self.api = api
@@ -91,7 +91,7 @@ class Items:
         self._at = {unquote(uri(item.source, *item.pointer)): item for item in self.every}
 
     def at(self, ref: str) -> Item | None:
-        """The item that an absolute reference leads to or into."""
+        """The item that an absolute reference points to, or into."""
         ref = unquote(ref)
         while ref and ref not in self._at:
             ref = ref.rpartition("/")[0]
@@ -121,7 +121,7 @@ class Items:
         if ref := ref_of(node):
             self.problems[source].append(f"{source}, {key} {path}: {ref} is not available")
         kind: Kind = "operation" if key == "paths" else "webhook"
-        # What the description says is about calls to the API, not for the webhooks that it calls.
+        # The description's security is for calls to the API, not for the webhooks that it calls.
         general = self.api.trees[source].get("security") if key == "paths" else None
         for method in filter(node.__contains__, METHODS):
             operation = self.api.end(node[method])
@@ -135,7 +135,7 @@ class Items:
                 )  # fmt: skip
 
     def _parts(self, source: str, node: Any, *place: str) -> Iterator[tuple[str, Any]]:
-        """The objects under a key, by name. What is of another type is left out and told."""
+        """Yield the objects under a key, by name. Other types are left out and reported."""
         parts = {} if node is None else node
         if not isinstance(parts, dict):
             self.problems[source].append(f"{source}, {' '.join(place)}: this is not an object")
@@ -148,7 +148,7 @@ class Items:
                 )
 
     def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:
-        """The parameters of a path item and its operation, which may replace some."""
+        """The parameters of a path item and its operation; the operation's replace the path's."""
         parameters: dict[tuple[str, str], Any] = {}
         for given in (each for node in nodes for each in as_list(node.get("parameters"))):
             if isinstance(node := self.api.end(given), dict):
@@ -156,20 +156,20 @@ class Items:
         return list(parameters.values())
 
     def leads(self, item: Item) -> tuple[list[Item], list[str]]:
-        """What an item leads to: chunks in order, and references that lead nowhere."""
+        """The chunks that an item refers to, in order, and its references that cannot be found."""
         refs = dict.fromkeys(self._refs(self._starts(item), {}))
         chunks = dict.fromkeys(chunk for ref in refs if (chunk := self.at(ref)))
         chunks.pop(item, None)
         return list(chunks), [ref for ref in refs if self.api.find(ref) is None]
 
     def _refs(self, node: Any, seen: dict[int, Any], named: bool = False) -> Iterator[str]:
-        """The references in a node that lead to chunks or nowhere. What another one reaches, such
-        as a shared parameter, is walked through."""
+        """Yield the references in a node that lead to chunks or cannot be found. The targets of
+        others, such as shared parameters, are searched in turn."""
         if not isinstance(node, dict | list) or id(node) in seen:
             return
-        seen[id(node)] = node  # Kept, since nodes are told apart by where they are in memory.
+        seen[id(node)] = node  # Kept alive, so that its id() is not reused.
         kinds = as_dict(as_dict(as_dict(node).get("discriminator")).get("mapping")).values()
-        # A kind whose reference is not absolute is a name.
+        # A mapped reference that is not absolute is a name.
         refs = [ref_of(node), *(ref for ref in kinds if str(ref).startswith("/"))]
         for ref in filter(None, refs) if not named else ():
             target = self.api.find(ref)
@@ -182,8 +182,8 @@ class Items:
                 yield from self._refs(node[key], seen, named_below)
 
     def _starts(self, item: Item) -> list[Any]:
-        """The parts of an item in the order in which its references count: what a caller sends,
-        what it gets, how it signs in, what may go wrong."""
+        """The parts of an item in the order of importance of their references: what a caller sends
+        and gets, how it signs in, and what may go wrong."""
         if not item.method:
             return [] if item.prose else [item.node]
         good = [node for status, node in item.responses.items() if status.startswith("2")]
@@ -192,13 +192,13 @@ class Items:
         keys = [uri(item.source, "components", "securitySchemes", name) for name in schemes]
         described = ("requestBody", "parameters", "responses")
         rest = {key: node for key, node in item.node.items() if key not in described}
-        # A shared success response is a chunk; what it holds is needed at once all the same.
+        # A shared success response is a chunk, but its content is needed right away too.
         gets = [*good, *map(self.api.end, good)]
         signs_in = [{"$ref": key} for key in keys]
         return [item.node.get("requestBody"), *gets, *item.parameters, *signs_in, *bad, rest]
 
     def statuses(self) -> dict[Item, list[str]]:
-        """The statuses with which operations use the shared responses, sorted."""
+        """Shared response → the statuses with which operations use it, sorted."""
         used: dict[Item, set[str]] = {}
         for item in self.every:
             for status, response in item.responses.items():
@@ -207,10 +207,9 @@ class Items:
         return {item: sorted(each) for item, each in used.items()}
 
     def unlinked(self, item: Item, ids: Mapping[Item, str]) -> tuple[str, list[str]]:
-        """The Markdown of a guide or tag with its links to chunks as plain words, and their ids.
-
-        A link is ``[label](#operation/<operationId>)`` or a reference such as
-        ``[label](common.yaml#/components/schemas/Money)``; others stay as they are.
+        """The Markdown of a guide or tag with links to chunks replaced by their labels, and the ids
+        of these chunks. Such a link is ``[label](#operation/<operationId>)`` or a reference such as
+        ``[label](common.yaml#/components/schemas/Money)``; other links stay.
         """
         chunk_ids: dict[str, None] = {}
 
@@ -227,7 +226,7 @@ class Items:
 
 
 def identify(items: Iterable[Item], trees: Mapping[str, dict[str, Any]]) -> dict[Item, str]:
-    """A unique id for each item, in the order in which they get one."""
+    """A unique id for each item, in the order in which ids are assigned."""
     sources = list(trees)
     taken: set[str] = set()
 
@@ -245,7 +244,7 @@ def identify(items: Iterable[Item], trees: Mapping[str, dict[str, Any]]) -> dict
 
 
 def api_title(source: str, tree: Mapping[str, Any]) -> str:
-    """The description's own name, else its file's."""
+    """The title of the description, or its file name without one."""
     title = as_dict(tree.get("info")).get("title")
     if _has_text(title):
         return " ".join(title.split())[:LONGEST_NAME]
@@ -253,12 +252,12 @@ def api_title(source: str, tree: Mapping[str, Any]) -> str:
 
 
 def _prefix(source: str, tree: Mapping[str, Any]) -> str:
-    """The part before the colon of a description's ids."""
+    """The prefix of a description's ids, before the colon."""
     given = as_dict(tree.get("info")).get("x-api-prefix")
     if _has_text(given):
         return _tidy(given)
     words = _slug(api_title(source, tree)) or _slug(PurePosixPath(source).stem) or "api"
-    # At a word's end where there is one: "github-v3-rest-api" rather than "github-v3-rest-a".
+    # Cut at the end of a word if possible: "github-v3-rest-api" rather than "github-v3-rest-a".
     return (
         words
         if len(words) <= LONGEST_PREFIX
@@ -282,7 +281,7 @@ def _has_text(value: Any) -> TypeGuard[str]:
 
 
 def _tidy(name: str) -> str:
-    # Ids are written in lines and lists, so they hold no white space.
+    # Ids are written in lines and lists, so they must not contain white space.
     return re.sub(r"\s+", "_", whole(name).strip())[:LONGEST_NAME] or "_"
 
 

@@ -1,8 +1,8 @@
 """OpenAPI 3: one chunk per operation and per schema, with references between them.
 
 Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files in the
-same folder or below it are resolved. Others are left out and reported. So are parts that cannot be
-read or are no operation, schema or response. Nothing else fails.
+same folder or below it are resolved. Other references, unreadable parts, and parts that are not
+operations, schemas or responses are left out and reported. Nothing else fails.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ log = logging.getLogger(__name__)
 
 SUFFIXES = (".json", ".yaml", ".yml")
 TEXTS = (".md", ".markdown")
-"""Of files that a `$ref` may put in place of a description."""
+"""Suffixes of text files that a `$ref` can insert as a description."""
 MAX_WARNINGS = 10
-# A file that says it is a description, but cannot be parsed, is an error and not another file.
+# A file that claims to be an API description but cannot be parsed is an error, not another format.
 _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
 def load_openapi(
     folder: Path, names: Iterable[str], reading: ReadOptions
 ) -> tuple[list[Record], set[str]]:
-    """The records of the API descriptions among these files of a folder, which may refer to each
-    other and to the rest of it, and the names of the files that were read for them, also of those
-    refused. Raises InputError naming file and, where it is broken, line."""
+    """Read the API descriptions among these files of a folder, which may refer to each other and to
+    the rest of the folder. Returns their records and the names of all files that were read,
+    including refused ones. Raises InputError with file and, for invalid syntax, line."""
     trees: dict[str, Any] = {}
     known: set[str] = set()
     for name in names:
@@ -48,7 +48,7 @@ def load_openapi(
             text = read_text(folder / name, name)
             tree = parse(text, Path(name).suffix, name) if _SAYS_OPENAPI.search(text) else None
             version = tree.get("openapi", tree.get("swagger")) if isinstance(tree, dict) else None
-            # A mapping under that name is a tool's configuration.
+            # If `openapi` is a mapping, this is a tool's configuration.
             if isinstance(version, str | int | float):
                 known.add(name)
                 if not re.match(r"3(\.|$)", str(version)):
@@ -62,7 +62,7 @@ def load_openapi(
             reading.refuse(error)
 
     def read(name: str) -> object:
-        """What a part holds; None if there is none, or it is hidden or cannot be read."""
+        """The content of a part; None if it is missing, hidden or unreadable."""
         if name in known:
             return None
         known.add(name)
@@ -75,7 +75,7 @@ def load_openapi(
                 text = read_text(path, name)
                 return text if suffix in TEXTS else parse(text, suffix, name)
         except (InputError, OSError, ValueError) as error:
-            if isinstance(error, InputError):  # Otherwise it is too long for a name, or no text.
+            if isinstance(error, InputError):  # Otherwise, it is not a file name or not text.
                 (reading.skip or log.warning)(error)
         return None
 
@@ -83,8 +83,8 @@ def load_openapi(
 
 
 def parse(text: str, suffix: str, source: str) -> object:
-    """JSON or YAML as plain values. Raises InputError: `source` and the line."""
-    # YAML may be JSON, which is read faster.
+    """Parse JSON or YAML into plain values. Raises InputError with `source` and line."""
+    # YAML may be JSON, which parses faster.
     if suffix.lower() == ".json" or text.lstrip()[:1] == "{":
         with suppress(ValueError, RecursionError):
             return loads(text)
@@ -92,8 +92,8 @@ def parse(text: str, suffix: str, source: str) -> object:
 
 
 def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:
-    """The records of parsed descriptions (source to tree); the last record of each carries the
-    warnings about it. `read` gives parts."""
+    """The records of parsed descriptions (source → tree). The last record of each carries the
+    warnings about it. `read` returns the content of parts."""
     items = Items(api := Descriptions(trees, read))
     ids = identify(items.every, trees)
     statuses = items.statuses()
@@ -123,7 +123,7 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
 
 
 def not_openapi(source: str) -> InputError:
-    """What to say of a JSON or YAML file that describes no API."""
+    """The error for a JSON or YAML file that does not describe an API."""
     return InputError(
         f"{source}: this is not an OpenAPI description (no openapi version at the top).",
         remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.",

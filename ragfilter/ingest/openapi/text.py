@@ -1,9 +1,9 @@
-"""The title and text of a chunk of an API description, the most important first.
+"""The title and text of a chunk of an API description, with the most important parts first.
 
 A chunk is one item of any length, but an embedding model reads only the beginning. So the text
-begins with what the item is, continues with its prose and its shape, and ends with details. A
-schema that is referred to is shown only by its name, so cycles do no harm. Structures in place are
-shown to a fixed depth and width, since YAML aliases can make a small file endless.
+begins with what the item is, continues with its prose and its structure, and ends with details. A
+referenced schema is shown only by its name, so cycles do no harm. Inline structures are limited in
+depth and width, since YAML aliases can make a small file endless.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ragfilter.ingest.openapi.items import Item
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
 LONG_DETAILS, LONGEST_NAMES = 600, 1_000
-"""If details are longer, the embedding model would not see the last fields, so all are named
-first."""
+"""If details are longer, the embedding model would not see the last fields, so a list of all names
+comes first."""
 DEEPEST, MAX_PARTS, MAX_VALUES, MAX_VISITS = 3, 30, 50, 2_000
 COMPOSED = {"allOf": " and ", "oneOf": " or ", "anyOf": " or "}
 LIMITS = {
@@ -46,8 +46,8 @@ def title_and_text(
 ) -> tuple[str, str]:
     """The title and the text of an item.
 
-    `name` is the API's name, `statuses` are the statuses of a shared response. An
-    operation or schema does not name its API: said in every chunk, it made them all alike.
+    `name` is the API's name, `statuses` are the statuses of a shared response. Operations and
+    schemas do not name their API, because this would make all chunks alike.
     """
     own, node = item.pointer[-1], item.node
     if item.kind in ("guide", "tag"):
@@ -110,14 +110,14 @@ def _bodies(node: Any) -> dict[str, Any]:
 
 
 def _content(node: Any) -> str:
-    """What a body holds: the type, and the media types where they are not plain JSON."""
+    """The type of a body, and its media types unless they are plain JSON."""
     plain = ("application/json",)
     types = ((_type(schema), media) for media, schema in _bodies(node).items())
     return " or ".join(t if media in plain else f"{t} ({media})" for t, media in types) or "none"
 
 
 def _inline(node: Any) -> Iterator[str]:
-    """The fields of bodies that are described in place."""
+    """The fields of bodies that are described inline."""
     for schema in _bodies(node).values():
         yield from (line for _, line in _properties(schema))
 
@@ -126,7 +126,7 @@ def _response_line(status: str, response: Any, api: Descriptions) -> str:
     node = as_dict(api.end(response))
     body = f" ({_content(node)})" if "content" in node else ""
     if ref := ref_of(response):
-        # The meaning of a shared response is in its own chunk, and not in a hundred others.
+        # A shared response is described in its own chunk, not in a hundred others.
         return f"- {status}: {_name(ref)}{body}"
     return f"- {status}{body}: {_one_line(node.get('description'))}".rstrip(": ")
 
@@ -187,7 +187,7 @@ def _security_scheme(node: Any, name: str, api_name: str) -> Iterator[str]:
 
 
 def _name(ref: str) -> str:
-    """A reference as a reader would say it: its last part."""
+    """The name that readers use for a reference: its last part."""
     return unescaped(re.split(r"[/#]", ref.rstrip("/#"))[-1])
 
 
@@ -201,7 +201,7 @@ def _type(schema: Any, depth: int = 0) -> str:
         return "a nested value"
     for key, between in COMPOSED.items():
         if parts := as_list(schema.get(key)):
-            # Of nested choices the first few are enough, since each may hold as many again.
+            # The first few nested choices are enough, since each may contain as many again.
             shown = parts[: MAX_PARTS if depth else MAX_VISITS]
             words = [*dict.fromkeys(_type(part, depth + 2) for part in shown)]
             return between.join(words) + (f"{between}more" if len(parts) > len(shown) else "")
@@ -217,13 +217,13 @@ def _type(schema: Any, depth: int = 0) -> str:
 
 
 def _facets(schema: Any) -> list[str]:
-    """What a schema says beside its type, in words: ``one of A, B``, ``at most 100``."""
+    """A schema's constraints besides its type, in words: ``one of A, B``, ``at most 100``."""
     schema = as_dict(schema)
     words = [_value(schema["format"])] if "format" in schema else []
     if values := as_list(schema.get("enum")):
         more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
         words.append(f"one of {', '.join(map(_value, values[:MAX_VALUES]))}{more}")
-    # The exclusive limits of OpenAPI 3.0 are true or false and belong to the others.
+    # The exclusive limits of OpenAPI 3.0 are booleans that modify the other limits.
     limits = {k: v for k, v in schema.items() if not (k.startswith("exclusive") and v in (0, 1))}
     words += [phrase.format(_value(limits[k])) for k, phrase in LIMITS.items() if k in limits]
     return words + [word for key, word in FLAGS.items() if schema.get(key) is True]
@@ -232,8 +232,8 @@ def _facets(schema: Any) -> list[str]:
 def _properties(
     schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """The dotted name (``bid.amount``) of each property of a schema and of what it holds in place,
-    and a line about it."""
+    """Yield the dotted name (``bid.amount``) of each property of a schema and its inline schemas,
+    with a line about it."""
     visits = count() if visits is None else visits
     if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MAX_VISITS:
         return
@@ -257,7 +257,7 @@ def _described(start: str, schema: Any, required: bool = False, also: Any = None
 
 
 def _value(value: Any) -> str:
-    """A value of the description as one reads it, short."""
+    """A value of the description, short and readable."""
     if isinstance(value, dict | list):
         return "{…}" if isinstance(value, dict) else "[…]" if value else "[]"
     if value is None or isinstance(value, bool):
@@ -266,7 +266,7 @@ def _value(value: Any) -> str:
 
 
 def _prose(text: Any) -> str:
-    """A description without HTML marks and needless white space, paragraphs kept."""
+    """A description without HTML tags and superfluous white space, but with its paragraphs."""
     plain = html.unescape(_TAG.sub(" ", text)) if isinstance(text, str) else ""
     lines = (" ".join(line.split()) for line in plain.strip().splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -12,7 +12,7 @@ from ragfilter.settings.schema import Cutoff
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut before the `jumps`-th peak of the scaled values over their diagonal.
 
-    The scaling makes it blind to direction: falling scores are cut as rising distances are.
+    Because of the scaling, falling scores and rising distances are cut alike.
     """
     peaks = _peaks(values, pinned)
     gaps = tuple(step._replace(cliff=step.after_rank in peaks) for step in steps(values))
@@ -25,7 +25,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
 
 def _peaks(values: Sequence[float], pinned: int) -> list[int]:
-    """0-based places where the curve, scaled to 0..1, is above its diagonal and its neighbours."""
+    """0-based indices at which the curve, scaled to 0..1, is above its diagonal and neighbours."""
     curve = rising(values, pinned)
     span = curve[-1] - curve[0]
     if len(curve) <= 2 or abs(span) <= EPSILON:

@@ -1,10 +1,10 @@
-"""The shape of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
+"""The interface of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
 
-`values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better. A
-pin may lie anywhere: `rising` flattens pins for strategies that look at the curve. `background` is
-the value of chunks that have nothing to do with the query. A strategy returns how many it would
-keep. Then `layers.cutoff.cut` applies min_results, max_results and the pins. A step between two
-pinned values, or a step down, is never a cliff.
+`values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better.
+A pin can have any value: `rising` flattens pins for strategies that look at the curve. `background`
+is the value of chunks unrelated to the query. A strategy returns how many it would keep. Then
+`layers.cutoff.cut` applies min_results, max_results and the pins. A step between two pinned values,
+or a step down, is never a cliff.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class StrategySpec:
-    """One strategy. Choices, sliders, marks of the curve and docs are derived from it.
+    """One strategy. Choices, sliders, marks on the curve and docs are derived from it.
 
-    `reads` are the settings of the cutoff that act with it; `--set` sets them, and tuning varies
-    those that `evaluate/tune.py` has values for. `cliff` names the place of the cut, for the
-    headline. `decides` names the setting that drops what comes after a cut. `reads_pool`: it
-    compares with the pool's far end, so that a pool of full size is gathered. `values_of` gives the
-    values that it cuts and orders by in place of distances; None while they are unknown.
+    `reads` lists the cutoff settings that it uses; `--set` sets them, and tuning varies those for
+    which `evaluate/tune.py` has values. `cliff` names the place of the cut in the headline.
+    `decides` names the setting that drops the hits after a cut. `reads_pool`: it compares with the
+    pool's far end, so a pool of full size is gathered. `values_of` computes values that replace
+    distances for cut and order; None while they are unknown.
     """
 
     name: str
@@ -45,7 +45,7 @@ class StrategySpec:
 
 @cache
 def strategies() -> dict[str, StrategySpec]:
-    """The strategies by name, in the order of `settings.schema`: the `SPEC` in the file of each."""
+    """The `SPEC` of every strategy by name, in the order of `settings.schema`."""
     return {name: import_module(f"ragfilter.layers.strategies.{name}").SPEC for name in STRATEGIES}
 
 
@@ -60,17 +60,17 @@ def steps(values: Sequence[float]) -> tuple[Gap, ...]:
 
 
 def rising(values: Sequence[float], pinned: int) -> list[float]:
-    """The values with no pin farther than what follows it.
+    """Lower the values of pins so that none is farther than a hit after it.
 
-    A pin may be far away. It then counts as near as the nearest hit after it, so that it does not
-    flatten or turn the curve.
+    A far pin counts as near as the nearest hit after it, so that it does not flatten or turn the
+    curve.
     """
     pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
     return [*pins, *values[pinned + 1 :]]
 
 
 def largest(gaps: Sequence[Gap]) -> Gap | None:
-    """The largest of `gaps`, the first among equals; None if there is none."""
+    """The largest of `gaps`, the first of equals; None if there is none."""
     if not gaps:
         return None
     size = max(gap.size for gap in gaps)
@@ -80,7 +80,7 @@ def largest(gaps: Sequence[Gap]) -> Gap | None:
 def cut_at(
     strategy: str, rank: int, reason: str, gaps: Sequence[Gap], cliffs: Collection[int] = ()
 ) -> Cut:
-    """The cut after this rank, which is marked as a cliff unless others are (`cliffs`)."""
+    """The cut after this rank, which is marked as the cliff unless `cliffs` names others."""
     cliffs = cliffs or (rank,)
     marked = tuple([step._replace(cliff=step.after_rank in cliffs) for step in gaps])
     return Cut(strategy, rank, reason, marked, cliff_after_rank=rank, gap=gaps[rank - 1].size)

@@ -1,10 +1,10 @@
-"""calibrated: keep what is likely to be relevant by the labels, as many chunks as suit the target.
+"""calibrated: keep the hits that are probably relevant, as many as suit the target.
 
-A calibration says how likely each hit is to be relevant, from features without a scale: distances
-count as shares of the way from the best hit to the background, so that a value means the same for
-every query. The values that are cut are 1 − probability. `ragfilter.evaluate.learning` makes
-calibrations. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a
-tale of two approaches", 2012; docs/design.md#calibrated.
+A calibration, learned from labels, estimates how likely each hit is to be relevant. Its features
+have no scale: distances are shares of the way from the best hit to the background, so a value means
+the same for every query. The strategy cuts values of 1 − probability. `ragfilter.evaluate.learning`
+makes calibrations. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a tale
+of two approaches", 2012; docs/design.md#calibrated.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ NEAREST = 10
 BEST = 4
 BETA = {"f1": 1.0, "f2": 2.0}
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
-"""The values of the recall dial."""
+"""The values that the recall setting offers."""
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Keep as many as serves the target best; `values` are 1 − probability, best first.
+    """Keep the number of hits that suits the target best; `values` are 1 − probability, best first.
 
-    f1, f2: the first k whose expected F is highest. recall: what reaches the probability that kept
-    this share of the relevant hits. budget: all, in the order of `order_key`; the context budget
-    then decides.
+    f1, f2: the first k with the highest expected F. recall: the hits that reach the probability
+    that kept this share of the relevant hits. budget: all, in the order of `order_key`; the context
+    budget then decides.
     """
     chances = 1.0 - np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
     gaps, target = steps(values), settings.target
@@ -70,16 +70,16 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
 
 def order_key(value: float, hit: Hit, target: str) -> float:
-    """What hits are ordered by, lowest first: their 1 − probability (`value`). For the target
-    budget it is minus the probability that a token buys: filled greedily in this order, a budget
-    holds about the most expected recall that it can (the best filling is a knapsack)."""
+    """The sort key of a hit, lowest first: `value`, its 1 − probability. For the target budget, it
+    is minus the probability per token: filling a budget greedily in this order nearly maximises the
+    expected recall (the exact optimum is a knapsack problem)."""
     return (value - 1.0) / cost(hit.chunk) if target == "budget" else value
 
 
 def expected_f(chances: Floats, beta: float, beyond: float = 0.0) -> Floats:
-    """The expected F of keeping the first k, for k from 0 up, if each hit is relevant by its own
-    chance, and `beyond` chunks that are not among them. Exact: over how many of the kept, and how
-    many of the others, are relevant."""
+    """The expected F of keeping the first k hits, for k from 0 up, if each is relevant with its own
+    chance and `beyond` relevant chunks are not among them. Exact: it sums over the numbers of
+    relevant hits among the kept and among the others."""
     n, weight = len(chances), beta * beta
     behind = [np.ones(1)]
     for chance in chances[::-1]:
@@ -94,13 +94,13 @@ def expected_f(chances: Floats, beta: float, beyond: float = 0.0) -> Floats:
 
 
 def _one_more(counts: Floats, chance: float) -> Floats:
-    """The distribution of how many are relevant, with one hit more."""
+    """The distribution of the number of relevant hits after adding one hit."""
     return np.append(counts, 0.0) * (1 - chance) + np.append(0.0, counts) * chance
 
 
 def threshold(settings: Cutoff) -> tuple[float, float]:
-    """The share of relevant hits to keep, and the probability that keeps it: of the next share
-    up for which there were labels enough. Raises SettingsError if there is none."""
+    """The share of relevant hits to keep and the probability that keeps it, for the lowest share
+    ≥ `recall` that had enough labels. Raises SettingsError if there is none."""
     calibration = _known(settings)
     shares = {float(share): least for share, least in calibration.keeps.items()}
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
@@ -122,21 +122,21 @@ def _known(settings: Cutoff) -> Calibration:
 
 
 def labels_for(recall: float) -> int:
-    """How many labels of relevant chunks a share of `recall` takes at least."""
+    """The minimum number of labels of relevant chunks for a share of `recall`."""
     return math.ceil(1 / (1 - recall) - EPSILON) - 1
 
 
 def lacking(share: float, calibration: Calibration) -> int:
-    """How many labels of relevant chunks are missing at least for a share that the calibration
-    lacks: each fold of tuning was measured with what the others had."""
+    """The minimum number of further labels of relevant chunks for a share that the calibration
+    lacks. Tuning measures each fold with the labels of the other folds."""
     folds = calibration.folds
     return max(math.ceil(labels_for(share) * folds / (folds - 1)) - calibration.relevant, 1)
 
 
 def values_of(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
-    """1 − probability of each hit; 1 beyond the depth that was learned on. None while rerank scores
-    are missing. Raises SettingsError if nothing was learned, or with another model, space or
-    reranker."""
+    """1 − probability of each hit, or 1 for hits beyond the depth used in learning. None while
+    rerank scores are missing. Raises SettingsError if there is no calibration, or if it was learned
+    with another model, space or reranker."""
     calibration = calibration_for(inputs.settings, inputs.pool)
     weighed = hits[: calibration.depth]
     columns = features(weighed, inputs) if weighed else {}
@@ -147,8 +147,8 @@ def values_of(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | No
 
 
 def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
-    """Every feature of these hits, which came into the cutoff together; rerank scores only
-    if there are any. A hit without one counts as the lowest."""
+    """Every feature of these hits, the cutoff's whole input. Includes rerank scores if there are
+    any; a hit without one gets the lowest."""
     distances = np.array([hit.distance for hit in hits])
     order = np.argsort(distances, kind="stable")
     best = float(distances.min())
@@ -188,9 +188,9 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
 
 
 def linked(hits: Sequence[Hit], way: Floats) -> Floats:
-    """How much nearer than average the hits are that each hit is linked with by references, in
-    either direction. What near hits share counts, so the sum is divided by the root of their
-    number. Otherwise a chunk that everything refers to would stand out."""
+    """For each hit, how much nearer than average the hits are that it refers to or that refer to
+    it. The sum is divided by the square root of the number of links plus one; otherwise a chunk
+    that everything refers to would stand out."""
     place = {hit.id: i for i, hit in enumerate(hits)}
     links = np.zeros((len(hits), len(hits)))
     for i, hit in enumerate(hits):
@@ -201,7 +201,7 @@ def linked(hits: Sequence[Hit], way: Floats) -> Floats:
 
 
 def same_type(types: Sequence[str], best: Sequence[int]) -> list[float]:
-    """The share of those at the places `best`, itself left out, that have the type of each."""
+    """For each place, the share of the other places in `best` that have the same type."""
     shares = []
     for place, own in enumerate(types):
         others = [types[other] == own for other in best if other != place]
@@ -210,7 +210,7 @@ def same_type(types: Sequence[str], best: Sequence[int]) -> list[float]:
 
 
 def probabilities(calibration: Calibration, columns: Mapping[str, Floats]) -> Floats:
-    """How likely each hit is relevant. Raises KeyError for a feature that is missing."""
+    """The probability that each hit is relevant. Raises KeyError if a feature is missing."""
     n = len(next(iter(columns.values())))
     odds = np.full(n, calibration.intercept)
     for name, weight in calibration.weights.items():
@@ -228,10 +228,10 @@ def _grow(tree: Split | float, columns: Mapping[str, Floats], n: int) -> Floats:
 
 
 def differences(record: Origin, pool: Pool, quality: Quality) -> str:
-    """How the pool differs from those that the record was made on: ``distances l2, not cosine``;
-    empty if it does not. A pool that does not name its embedding model is taken to have the same.
+    """How the pool differs from those used for the record: ``distances l2, not cosine``; empty if
+    it does not. A pool that does not name its embedding model is assumed to have the same one.
     """
-    # Tuned values cut what is cut now: distances, or the scores of one reranker for every query.
+    # Tuned values apply to what is cut now: distances, or one reranker's scores for every query.
     by_distance = isinstance(record, TunedOn)
     reranks = always_reranks(quality) if by_distance else bool(record.reranker)
     reranker = reranker_key(quality) if reranks else ""
@@ -248,7 +248,7 @@ def differences(record: Origin, pool: Pool, quality: Quality) -> str:
 
 
 def calibration_for(settings: Settings, pool: Pool) -> Calibration:
-    """The calibration in the settings. Raises SettingsError if there is none, or it was learned
+    """The calibration in the settings. Raises SettingsError if there is none, or if it was learned
     with another space, embedding model or reranker."""
     calibration = settings.cutoff.calibration
     if calibration is None:

@@ -16,14 +16,14 @@ from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 
 MAX_RUNS = 5
-"""Clusters at most."""
+"""Maximum number of clusters."""
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest gap between neighbouring clusters. Their number has the best silhouette.
+    """Cut at the largest gap between neighbouring clusters, using the best number by silhouette.
 
     The clusters of ordered values are runs, found exactly by k-means in one dimension. The paper
-    also weighs the position of a boundary. That is left out; min_results serves the purpose.
+    also weighs the position of a boundary. That is left out, since min_results does the same job.
     """
     curve, gaps = np.array(rising(values, pinned)), steps(values)
     n = len(curve)
@@ -40,7 +40,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
 
 def _runs(curve: NDArray[np.float64], most: int) -> list[tuple[int, ...]]:
-    """Where the second and each later of k runs begin, with the least squared error, for every k
+    """The starts of all runs but the first, with the least squared error, for each number of runs
     from 2 to `most`."""
     n = len(curve)
     curve = curve - curve[0]
@@ -49,7 +49,7 @@ def _runs(curve: NDArray[np.float64], most: int) -> list[tuple[int, ...]]:
     total = sums[end] - sums[first]
     error = squares[end] - squares[first] - total * total / np.maximum(end - first, 1)
     error = np.where(first < end, error, np.inf)
-    # By where a run ends: the error up to there, and where the last run begins.
+    # Indexed by the end of a run: the error up to there, and the start of the last run.
     cost = error[0]
     begins: list[NDArray[np.intp]] = []
     runs = []
@@ -65,7 +65,7 @@ def _runs(curve: NDArray[np.float64], most: int) -> list[tuple[int, ...]]:
 
 
 def _silhouette(curve: NDArray[np.float64], starts: Sequence[int]) -> float:
-    """The mean silhouette; 0 for a hit that is alone in its run."""
+    """The mean silhouette; a hit that is alone in its run counts 0."""
     run = np.searchsorted(np.array(starts), np.arange(len(curve)), side="right")
     apart = np.abs(curve[:, None] - curve[None, :])
     to = np.stack([apart[:, run == r].mean(axis=1) for r in range(len(starts) + 1)], axis=1)

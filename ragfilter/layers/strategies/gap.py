@@ -13,7 +13,7 @@ from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest step ≥ `gap_threshold`, or at best + offset if there is none."""
+    """Cut at the largest step ≥ `gap_threshold` or, if there is none, at best + offset."""
     threshold = settings.gap_threshold
     first = max(pinned, 2 if settings.skip_first else 1)
     gaps = [step._replace(skipped=step.after_rank < first) for step in steps(values)]

@@ -17,9 +17,9 @@ WINDOW = 3
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut where the mean of three neighbours rises most: a single outlier makes no cliff.
+    """Cut where the mean of three neighbours rises most, so that a single outlier makes no cliff.
 
-    The step between the windows that begin at hits i and i + 1 counts for hit i, as in the source.
+    As in the source, the step between the windows that begin at hits i and i + 1 counts for hit i.
     """
     curve, gaps = rising(values, pinned), steps(values)
     means = [fmean(curve[i : i + WINDOW]) for i in range(len(curve) - WINDOW + 1)]

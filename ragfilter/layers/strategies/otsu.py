@@ -15,12 +15,12 @@ from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut where the variance between what is kept and what is dropped is largest.
+    """Cut where the variance between the kept and the dropped class is largest.
 
     With i of n values kept, and sums S and T of the two classes, that variance is proportional to
-    (S (n − i) − T i)² / (i (n − i)); the first wins among equals. It knows no scale: neither a
-    factor nor a constant on all values moves the cut. It has no notion of "nothing fits" or
-    "everything fits" either: values that differ are always split, a straight line in the middle.
+    (S (n − i) − T i)² / (i (n − i)); the first of equals wins. The cut has no scale: multiplying
+    all values by a factor or adding a constant does not move it. Nor can it say "nothing fits" or
+    "everything fits": it always splits values that differ, a straight line in the middle.
     """
     curve = rising(values, pinned)
     n, total = len(curve), sum(curve)

@@ -17,10 +17,10 @@ from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut where steps first shrink after they have grown: the second differences change their sign.
+    """Cut where steps first shrink after growing, that is, the second differences change sign.
 
-    As in the source, the hit behind the bend is the last one kept, and where there is no bend, the
-    largest drop decides.
+    As in the source, the hit after the bend is the last one kept. If there is no bend, the largest
+    drop decides.
     """
     curve = rising(values, pinned)
     sizes = [right - left for left, right in pairwise(curve)]

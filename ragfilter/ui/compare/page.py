@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
 from ragfilter.answer.stream import Answer, Prices
-from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
@@ -64,7 +64,7 @@ def draw(here: Visit) -> None:
         _draw_set(here, sides, name, runs)
         return
     question_box.draw(here)
-    view, error = views.view(here, side_choice.parameters())
+    view, error = views.answered_view(here, side_choice.parameters())
     link.show_address()
     share.draw_link(place, view)
     sidebar.draw(here, None)
@@ -116,7 +116,7 @@ ANSWERS, SETTINGS = "Answers", "Settings"
 def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
-        a, b = (as_user(result_of(view, side)) for side in sides)
+        a, b = (replay_as_user(result_of(view, side)) for side in sides)
     contrasted = contrast(a, b)
     html.unseen_heading("Compare", level=1, name=view.asked.query)
     html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')
@@ -168,7 +168,9 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     if side.settings == view.result.settings:
         return view.result
     user, resources = state.user(), view.resources
-    asked = pools.ask_now(view.asked.query, view.asked.collection, side.settings, user, resources)
+    asked = pools.asked_question(
+        view.asked.query, view.asked.collection, side.settings, user, resources
+    )
     pool = pools.pool_of(asked, side.settings, resources)
     if replay(pool, side.settings, user).needs:
         pool = pools.complete_pool(asked, pool, side.settings, user, resources)
@@ -224,7 +226,7 @@ def _answers(
         html.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        found = answers.both(view, pair, answers.title, show)
+        found = answers.draw_columns(view, pair, answers.title, show)
         if found is not None:
             voted = tuple(
                 answers.answered(each, reply, side.profile, side.settings)
@@ -245,24 +247,24 @@ def _draw_set(
     visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]
 ) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
-    asked, resources = measuring.read(visit, name), visit.resources
+    chosen, resources = measuring.chosen_set(visit, name), visit.resources
     rows = [
         RunRow(side.run) if side.run is not None
-        else _in_sides(side, sides, resources) if asked.given is None
+        else _in_sides(side, sides, resources) if chosen.given is None
         else _row(
-            side, measuring.plan(asked, side.profile, side.settings), runs.values(), resources
+            side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources
         )
         for side in sides
     ]  # fmt: skip
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
-        measuring.explain(asked)
-        if asked.given is not None:
-            _measure(missing, asked, len(asked.given.qrels))
+        measuring.explain(chosen)
+        if chosen.given is not None:
+            _measure(missing, chosen, len(chosen.given.qrels))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [query_sets.title(name, llm=measuring.llm())]:
+    if list(titles) != [query_sets.title(name, llm=measuring.counts_llm_labels())]:
         html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources), measuring.load(b.run.id, resources), resources.bench,
@@ -303,7 +305,7 @@ def _row(
     return None
 
 
-def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> None:
+def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, count: int) -> None:
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
@@ -317,8 +319,8 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return
     side = missing[0]
-    run = measuring.begin(asked, side.profile, side.settings)
-    if measuring.watch(run, asked.resources):
+    run = measuring.begin(chosen, side.profile, side.settings)
+    if measuring.watch(run, chosen.resources):
         st.session_state[GOES_ON] = len(missing) > 1
         st.rerun()
 

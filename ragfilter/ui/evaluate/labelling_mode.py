@@ -34,14 +34,14 @@ HTML = '<dialog class="rf-label" aria-label="Label"></dialog>'
 
 @st.fragment
 @problems.shown()
-def draw(asked: ChosenSet) -> None:
+def draw(chosen: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()
-    labels = _labels(asked)
-    labelled = measuring.labelled_questions(asked.resources, asked.collection)
-    window = _window(asked, labels, labelled)
+    labels = _labels(chosen)
+    labelled = measuring.labelled_questions(chosen.resources, chosen.collection)
+    window = _window(chosen, labels, labelled)
     data = {
-        "questions": [_question(asked, query, labels) for query in window],
+        "questions": [_question(chosen, query, labels) for query in window],
         "done": len(labelled),
         "wanted": FEW_QUERIES,
         "blind": session.blind,
@@ -50,48 +50,48 @@ def draw(asked: ChosenSet) -> None:
     }
     html.mount(
         "evaluate/labelling_mode.js", HTML, key=KEY, data=data,
-        on_events_change=partial(_take, asked),
+        on_events_change=partial(_take, chosen),
         on_closed_change=state.then_page(partial(state.put, False, "labelling")),
     )  # fmt: skip
 
 
-def _labels(asked: ChosenSet) -> tuple[Label, ...]:
+def _labels(chosen: ChosenSet) -> tuple[Label, ...]:
     """The labels that count as done: people's, and for a blind labeller only their own. Otherwise
     nobody would label a chunk a second time, and no two labellers could be compared."""
     me, blind = author(), state.session().blind
     return tuple(
-        each for each in asked.labels
+        each for each in chosen.labels
         if each.made_by == "human" and (not blind or each.who == me)
     )  # fmt: skip
 
 
-def _window(asked: ChosenSet, labels: tuple[Label, ...], labelled: Collection[str]) -> list[str]:
+def _window(chosen: ChosenSet, labels: tuple[Label, ...], labelled: Collection[str]) -> list[str]:
     """The question that is open, and those after it, first the ones without any label."""
     session, counts = state.session(), Counter(label.query for label in labels)
-    every = list(dict.fromkeys(_questions(asked)))
+    every = list(dict.fromkeys(_questions(chosen)))
     at = every.index(session.label_query) if session.label_query in every else -1
     left = [q for q in every[at + 1 :] + every[: max(at, 0)] if counts[q] < FIRST]
     left.sort(key=labelled.__contains__)
     return [*(every[at : at + 1] if at >= 0 else ()), *left][:AHEAD]
 
 
-def _questions(asked: ChosenSet) -> Iterator[str]:
+def _questions(chosen: ChosenSet) -> Iterator[str]:
     """The typed questions, the query set's, and the questions asked before."""
     yield from state.session().typed_questions
-    for name in (asked.name, ASKED):
+    for name in (chosen.name, ASKED):
         try:
             by_id = query_sets.questions(
-                asked.book, asked.collection, name, asked.chunks, asked.user
+                chosen.book, chosen.collection, name, chosen.chunks, chosen.user
             )
         except InputError:
             continue
         yield from (text.strip() for text in by_id.values())
 
 
-def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
+def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
     """A question with its passages as the browser gets them, whole, as the user may see them."""
-    settings, user, resources = asked.visit.settings, asked.user, asked.resources
-    question = pools.ask_now(query, asked.collection, settings, user, resources)
+    settings, user, resources = chosen.visit.settings, chosen.user, chosen.resources
+    question = pools.asked_question(query, chosen.collection, settings, user, resources)
     pool = pools.pool_of(question, settings, resources)
     result = state.session().replays.of(pool, settings, user)
     detail = cutoff_detail(result)
@@ -99,7 +99,7 @@ def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[s
         listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind
     )
     first = [row.id for row in listed if row.rank][:FIRST]
-    found = resources.bench.collection(asked.collection).chunks(ids)
+    found = resources.bench.collection(chosen.collection).chunks(ids)
     texts = {i: chunk for i, chunk in found.items() if user.sees(chunk)}
     grades = qrels_of(label for label in labels if label.query == query).get(query, {})
     return {
@@ -118,36 +118,36 @@ def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[s
     }
 
 
-def _take(asked: ChosenSet) -> None:
+def _take(chosen: ChosenSet) -> None:
     """Take over what was done. What fails is sent again with the next event."""
     session = state.session()
     session.label_error = ""
     try:
         for n, kind, *given in st.session_state[KEY].events or ():
             if n > session.label_events:
-                _apply(asked, kind, *given)
+                _apply(chosen, kind, *given)
                 session.label_events = n
     except RagfilterError as error:
         session.label_error = str(error)
 
 
-def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
+def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
     session = state.session()
     match kind, given:
         case "mark", (str(query), str(chunk_id), int(grade), str(quote)) if grade in GRADES:
-            visible = asked.chunks.get(chunk_id)
-            if visible is None or not asked.user.sees(visible):
+            visible = chosen.chunks.get(chunk_id)
+            if visible is None or not chosen.user.sees(visible):
                 return
-            store = asked.resources.bench.collection(asked.collection)
+            store = chosen.resources.bench.collection(chosen.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
-            marked = asked.book.label(
-                asked.collection, query, [chunk_id], grade, who=author(),
+            marked = chosen.book.label(
+                chosen.collection, query, [chunk_id], grade, who=author(),
                 quotation=selected_quotation(chunk, quote),
             )  # fmt: skip
             session.label_query = query
-            state.remember_labels(marked, chunk_id, asked.collection, query)
+            state.remember_labels(marked, chunk_id, chosen.collection, query)
         case "undo", () if session.marks:
-            asked.book.take_back(session.marks[-1].label_ids)
+            chosen.book.take_back(session.marks[-1].label_ids)
             session.marks = session.marks[:-1]
         case "open", (str(query),):
             session.label_query = query

@@ -52,25 +52,25 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    asked = measuring.read(visit)
+    chosen = measuring.chosen_set(visit)
     if state.session().labelling:
-        labelling_mode.draw(asked)
+        labelling_mode.draw(chosen)
         return
-    saved = _bar(asked, measuring.saved_runs(visit))
-    measuring.explain(asked)
+    saved = _bar(chosen, measuring.saved_runs(visit))
+    measuring.explain(chosen)
     if st.session_state.get("sets-open"):
-        _sets(asked)
+        _sets(chosen)
     elif saved:
         run = saved[_chosen_id(saved)]
-        measuring.watch(run, asked.resources)
-        measured = measuring.load(run.id, asked.resources)
+        measuring.watch(run, chosen.resources)
+        measured = measuring.load(run.id, chosen.resources)
         if measured.run.done != run.done:
             # Redraw, because the list of runs still shows the old progress.
             st.rerun()
-        _results(measured, asked)
+        _results(measured, chosen)
 
 
-def _sets(asked: ChosenSet) -> None:
+def _sets(chosen: ChosenSet) -> None:
     """Draw the questions and labels in place of the results."""
     with html.row("sets-bar"):
         part = html.choice(
@@ -78,28 +78,28 @@ def _sets(asked: ChosenSet) -> None:
             "Questions: edit the set. Labels: see who made them, where people disagree, and "
             "what an LLM proposes.", key="sets-part", default=QUESTIONS,
         )  # fmt: skip
-    for note in _notes(asked):
+    for note in _notes(chosen):
         html.aside(note)
     if part == QUESTIONS:
-        sets.draw_questions(asked)
+        sets.draw_questions(chosen)
     else:
-        sets.draw_labels(asked)
+        sets.draw_labels(chosen)
 
 
-def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
+def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
-        measuring.choose(asked)
+        measuring.choose(chosen)
         pressed = html.button(
-            _measure(asked), "evaluate", icon="play_arrow", type="primary",
-            disabled=asked.given is None,
+            _measure_label(chosen), "evaluate", icon="play_arrow", type="primary",
+            disabled=chosen.given is None,
             about="Measures the sidebar's settings on the labelled questions of this set. "
             "Continues a stopped run. Skips questions without labels.",
         )  # fmt: skip
         # The page measures by itself if nothing is measured yet, and no LLM is called.
-        unasked = asked.given is not None and len(asked.given.qrels) <= UNASKED
-        if pressed or (unasked and not saved and not asked.visit.settings.judge.enabled):
-            run = measuring.begin(asked, state.session().profile, asked.visit.settings)
+        unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
+        if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
+            run = measuring.begin(chosen, state.session().profile, chosen.visit.settings)
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
@@ -110,27 +110,27 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             about="Label chunks, question by question, with the keys 2, 1 and 0.",
         )  # fmt: skip
         with st.popover("More", key="evaluate-more", type="tertiary"):
-            _more(asked)
+            _more(chosen)
     return saved
 
 
-def _measure(asked: ChosenSet) -> str:
-    if asked.given is None:
+def _measure_label(chosen: ChosenSet) -> str:
+    if chosen.given is None:
         return "Measure"
-    count = counted(len(asked.given.qrels), "question")
-    begun = measuring.unfinished(asked)
+    count = counted(len(chosen.given.qrels), "question")
+    begun = measuring.unfinished(chosen)
     if begun is None or not begun.done:
         return f"Measure {count}"
     return f"Continue from {begun.done} of {count}"
 
 
-def _notes(asked: ChosenSet) -> list[str]:
+def _notes(chosen: ChosenSet) -> list[str]:
     """Caveats about the labels."""
-    if asked.given is None:
+    if chosen.given is None:
         return []
-    notes, count = wording.about_labels(asked.given), len(asked.given.qrels)
-    gone, lost = asked.gone()
-    if bare := len(asked.given.queries) - count - lost:
+    notes, count = wording.about_labels(chosen.given), len(chosen.given.qrels)
+    gone, lost = chosen.gone()
+    if bare := len(chosen.given.queries) - count - lost:
         notes.append(f"{counted(bare, 'question')} skipped: no labels.")
     if gone:
         notes.append(
@@ -142,7 +142,7 @@ def _notes(asked: ChosenSet) -> list[str]:
     return notes
 
 
-def _more(asked: ChosenSet) -> None:
+def _more(chosen: ChosenSet) -> None:
     st.toggle(
         "Questions and labels", key="sets-open", persist_state="session",
         help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
@@ -151,11 +151,11 @@ def _more(asked: ChosenSet) -> None:
         "Count an LLM's labels", key=measuring.LLM, persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )  # fmt: skip
-    on, keep = asked.book.records_history(asked.collection), asked.book.record_history
+    on, keep = chosen.book.records_history(chosen.collection), chosen.book.record_history
     st.toggle(
         "Keep asked questions", on,
         help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
-        **widget.of("history-box", on, state.tell_errors()(lambda on: keep(asked.collection, on))),
+        **widget.of("history-box", on, state.tell_errors()(lambda on: keep(chosen.collection, on))),
     )  # fmt: skip
 
 
@@ -168,12 +168,12 @@ VIEWS = ROWS, LAYERS, QUERIES, PLOTS = "Comparison", "Layers", "Questions", "Plo
 BASELINE = "baseline.json"
 
 
-def _results(measured: MeasuredRun, asked: ChosenSet) -> None:
+def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     """Draw what the run shows in a sentence, and the chosen view of its results."""
     if not measured.records:
         html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
-    who = "Your settings" if measured.settings == asked.visit.settings else "This run's settings"
+    who = "Your settings" if measured.settings == chosen.visit.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
     highest = measured.ranked("f1")[0]
     if measured.over_fixed_k and CURRENT not in highest["names"]:
@@ -182,9 +182,9 @@ def _results(measured: MeasuredRun, asked: ChosenSet) -> None:
             sentence += f" {figures.HIGHEST} {name} is {wording.compared(gain)} {own}."
     if sentence:
         html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
-    for note in _states(measured, asked):
+    for note in _staleness_notes(measured, chosen):
         html.aside(note)
-    _views(measured, asked.resources)
+    _views(measured, chosen.resources)
 
 
 @st.fragment
@@ -228,21 +228,21 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             _rows(measured, measure, resources.bench.prices, every=every)
 
 
-def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
+def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     """Why the figures may not describe the current state."""
     run = measured.run
-    notes = changed_since(run.plan, asked.resources.bench)
+    notes = changed_since(run.plan, chosen.resources.bench)
     if not run.complete:
         notes.insert(
             0,
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
             "if settings, user, labels and collection are unchanged.",
         )
-    if measured.settings != asked.visit.settings:
+    if measured.settings != chosen.visit.settings:
         notes.append("This run used different settings from the sidebar's.")
-    before = earlier(run, measuring.saved_runs(asked.visit).values()) if run.complete else None
+    before = earlier(run, measuring.saved_runs(chosen.visit).values()) if run.complete else None
     if before is not None:
-        moved = moved_since(measured, measuring.load(before.id, asked.resources))
+        moved = moved_since(measured, measuring.load(before.id, chosen.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
 

@@ -29,7 +29,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs import measuring
-from ragfilter.ui.kit.runs.measuring import ChosenSet, llm
+from ragfilter.ui.kit.runs.measuring import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import jobs, state
@@ -41,15 +41,15 @@ DEPTH = 10
 """Chunks of each question that an LLM labels, besides those that people have labelled."""
 
 
-def draw_questions(asked: ChosenSet) -> None:
+def draw_questions(chosen: ChosenSet) -> None:
     """Draw the editor for the set's questions. Raises StoreError."""
-    book, collection, name = asked.book, asked.collection, asked.name
+    book, collection, name = chosen.book, chosen.collection, chosen.name
     # Start from the stored text after saving or when another set is chosen.
     turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
     # A demo's own questions are not stored in the workspace.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
-    of_set = book, collection, name, asked.chunks, asked.user
-    there = query_sets.questions(*of_set) if asked.sets[name] else {}
+    of_set = book, collection, name, chosen.chunks, chosen.user
+    there = query_sets.questions(*of_set) if chosen.sets[name] else {}
     filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{turn}", there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
@@ -67,22 +67,22 @@ def draw_questions(asked: ChosenSet) -> None:
         )  # fmt: skip
         with st.container(key="set-actions", horizontal=True, gap="small"):
             html.button(
-                "Save", "set-save", _save, asked, None if own else name, turn, filled,
+                "Save", "set-save", _save, chosen, None if own else name, turn, filled,
                 type="primary", disabled=not lines(text) or not title.strip(),
                 about="" if title.strip() else "Name the set first.",
             )  # fmt: skip
             html.button(
-                "Add asked questions", "set-from-history", _add_asked, asked, f"set-text-{turn}",
-                disabled=not asked.sets[ASKED] or name == ASKED,
+                "Add asked questions", "set-from-history", _add_asked, chosen, f"set-text-{turn}",
+                disabled=not chosen.sets[ASKED] or name == ASKED,
                 about="Adds questions asked on Inspect that are not in the list yet.",
             )  # fmt: skip
             with st.popover("Remove set", disabled=own):
                 html.button(
-                    f"Remove {literal(name)}", "set-remove", _remove, asked, type="primary",
+                    f"Remove {literal(name)}", "set-remove", _remove, chosen, type="primary",
                     disabled=own, about="Cannot be undone. Labels stay with their questions.",
                 )  # fmt: skip
             if there:
-                parts = 1 + llm()
+                parts = 1 + counts_llm_labels()
                 html.download(
                     "Export", "set-export", lambda: packed(*query_sets.exported(*of_set)[:parts]),
                     f"{collection}-labels.zip",
@@ -91,7 +91,7 @@ def draw_questions(asked: ChosenSet) -> None:
                     "separate files (qrels-llm).",
                 )  # fmt: skip
     with right:
-        _files(asked)
+        _files(chosen)
 
 
 def one_line(text: str) -> str:
@@ -128,7 +128,7 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
     return out.getvalue()
 
 
-def _files(asked: ChosenSet) -> None:
+def _files(chosen: ChosenSet) -> None:
     """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
@@ -147,22 +147,22 @@ def _files(asked: ChosenSet) -> None:
     # List the files that have arrived, so that one still uploading is not silently left out.
     html.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
-        "set-import", _import, asked, questions, qrels, by_llm, disabled=questions is None,
+        "set-import", _import, chosen, questions, qrels, by_llm, disabled=questions is None,
         about="Saves the file's questions as a set." if questions else "Drop a file first.",
     )  # fmt: skip
 
 
 @state.tell_errors()
-def _save(asked: ChosenSet, name: str | None, turn: str, before: Mapping[str, str]) -> None:
+def _save(chosen: ChosenSet, name: str | None, turn: str, before: Mapping[str, str]) -> None:
     title = str(st.session_state[f"set-name-{turn}"]).strip()
     questions = lines(st.session_state[f"set-text-{turn}"])
     if title != name:
-        query_sets.check_new(asked.book, asked.collection, title)
+        query_sets.check_new(chosen.book, chosen.collection, title)
     by_id = with_ids(questions, before)
-    asked.book.put_set(asked.collection, title, by_id, before=before if title == name else {})
+    chosen.book.put_set(chosen.collection, title, by_id, before=before if title == name else {})
     if name is not None and title != name:
-        if asked.book.queries(asked.collection, name) == before:
-            asked.book.remove_set(asked.collection, name)
+        if chosen.book.queries(chosen.collection, name) == before:
+            chosen.book.remove_set(chosen.collection, name)
         else:
             state.notice(
                 f"Somebody else has changed the set {name!r}, so it is kept beside "
@@ -173,31 +173,31 @@ def _save(asked: ChosenSet, name: str | None, turn: str, before: Mapping[str, st
 
 
 @state.tell_errors()
-def _add_asked(asked: ChosenSet, key: str) -> None:
-    history = asked.book.queries(asked.collection, ASKED)
+def _add_asked(chosen: ChosenSet, key: str) -> None:
+    history = chosen.book.queries(chosen.collection, ASKED)
     text = str(st.session_state.get(key) or "")
     st.session_state[key] = "\n".join(lines("\n".join([text, *map(one_line, history.values())])))
 
 
 @state.tell_errors()
-def _remove(asked: ChosenSet) -> None:
-    asked.book.remove_set(asked.collection, asked.name)
+def _remove(chosen: ChosenSet) -> None:
+    chosen.book.remove_set(chosen.collection, chosen.name)
     _saved(None)
-    st.toast(message(f"Removed the set {asked.name}. The labels of its questions stay."))
+    st.toast(message(f"Removed the set {chosen.name}. The labels of its questions stay."))
 
 
 @state.tell_errors()
 def _import(
-    asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, by_llm: bool
+    chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, by_llm: bool
 ) -> None:
     warnings: list[str] = []
     with as_files(questions, qrels) as paths:
         by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
         warnings = [by_name(each, paths) for each in warnings]
-    there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
+    there = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
     title = Path(questions.name).stem
     missing = query_sets.import_set(
-        asked.book, asked.collection, title, by_id, rows, there,
+        chosen.book, chosen.collection, title, by_id, rows, there,
         who=qrels.name if qrels else "", made_by="llm" if by_llm else "human",
         otherwise="Rename the file, or remove the set.",
     )  # fmt: skip
@@ -214,15 +214,15 @@ def _saved(name: str | None) -> None:
     st.session_state["set-saved"] = st.session_state.get("set-saved", 0) + 1
 
 
-def draw_labels(asked: ChosenSet) -> None:
+def draw_labels(chosen: ChosenSet) -> None:
     """Draw the counts, the conflicts, and labels that lost their chunk. Raises StoreError."""
-    seen = asked.labels
+    seen = chosen.labels
     st.markdown(message(told(seen)))
-    _conflicts(seen, asked.chunks)
-    _lost(asked)
+    _conflicts(seen, chosen.chunks)
+    _lost(chosen)
     if any(label.made_by == "llm" for label in seen):
         html.aside(query_sets.agreed(seen).told)
-    _propose(asked)
+    _propose(chosen)
 
 
 def told(labels: tuple[Label, ...]) -> str:
@@ -261,16 +261,16 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
         measuring.open_inspect(first.query, state.session().profile, state.session().changes)
 
 
-def _lost(asked: ChosenSet) -> None:
+def _lost(chosen: ChosenSet) -> None:
     """Draw the labels that lost their chunk. A click says which chunk it is now."""
     standing, places = (
-        asked.book.standing(asked.collection),
-        asked.book.quotations(asked.collection),
+        chosen.book.standing(chosen.collection),
+        chosen.book.quotations(chosen.collection),
     )
     lost = [label for label in standing if label.chunk_id.startswith(UNCOUNTED)]
-    store = asked.resources.bench.collection(asked.collection)
-    chunks = store.chunks([*asked.chunks]) if lost else {}
-    rows = choices(places, lost, chunks.values(), asked.user)
+    store = chosen.resources.bench.collection(chosen.collection)
+    chunks = store.chunks([*chosen.chunks]) if lost else {}
+    rows = choices(places, lost, chunks.values(), chosen.user)
     if not rows:
         return
     html.heading("Labels without a chunk")
@@ -286,13 +286,13 @@ def _lost(asked: ChosenSet) -> None:
     ids = [f"{label.id} {i}" for label, _, i in rows]
     row = grid.picked(table, ids, name="lost-labels", columns=COLUMNS, box="lost")
     if row is not None and rows[row][2]:
-        settle(asked.book, rows[row][0], chunks[rows[row][2]])
+        settle(chosen.book, rows[row][0], chunks[rows[row][2]])
         st.rerun()
 
 
-def _propose(asked: ChosenSet) -> None:
+def _propose(chosen: ChosenSet) -> None:
     """Draw what labels by an LLM would cost, then the button that asks it. Raises StoreError."""
-    session, resources = state.session(), asked.resources
+    session, resources = state.session(), chosen.resources
     if resources.bench.chat is None:
         html.aside("An LLM can propose labels if OPENAI_API_KEY or OPENAI_BASE_URL is set.")
         return
@@ -305,19 +305,19 @@ def _propose(asked: ChosenSet) -> None:
             st.rerun()
     # The estimate is valid until a chunk, its clearance or a label changes.
     versions = (
-        resources.bench.version_seen(asked.collection, state.user()),
-        asked.book.version(asked.collection),
+        resources.bench.version_seen(chosen.collection, state.user()),
+        chosen.book.version(chosen.collection),
     )
-    wanted = asked.collection, asked.name, asked.visit.settings, state.user(), versions
-    backends = resources.backends(asked.collection)
+    wanted = chosen.collection, chosen.name, chosen.visit.settings, state.user(), versions
+    backends = resources.backends(chosen.collection)
     if session.bill is None or session.bill[0] != wanted:
-        none = not asked.sets[asked.name]
+        none = not chosen.sets[chosen.name]
         if html.button("What would LLM labels cost?", "propose-cost", disabled=none):
-            of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
+            of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
                 session.bill = wanted, tuple(labelling.requests(
-                    query_sets.questions(*of_set).values(), asked.book.standing(asked.collection),
-                    asked.visit.settings, backends, state.user(), depth=DEPTH,
+                    query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection),
+                    chosen.visit.settings, backends, state.user(), depth=DEPTH,
                 ))  # fmt: skip
             st.rerun()
         return
@@ -325,16 +325,16 @@ def _propose(asked: ChosenSet) -> None:
     bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.told))
     html.button(
-        "Propose labels", "propose", _ask_llm, asked, requests, type="primary",
+        "Propose labels", "propose", _ask_llm, chosen, requests, type="primary",
         disabled=not bill.chunks,
         about="Its labels are marked as such, and count only if you say so under More.",
     )  # fmt: skip
 
 
-def _ask_llm(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
+def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:
     """Ask in the background; every answer is stored as it arrives."""
-    resources, collection, settings = asked.resources, asked.collection, asked.visit.settings
-    backends, book = resources.backends(collection), asked.book
+    resources, collection, settings = chosen.resources, chosen.collection, chosen.visit.settings
+    backends, book = resources.backends(collection), chosen.book
 
     def work(job: Job[int]) -> int:
         kept, calls = 0, sum(len(each.prompts) for each in requests)

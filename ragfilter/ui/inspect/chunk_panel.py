@@ -259,7 +259,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
     effect = partial(_effect, result, chunk)
 
     def guard(chunk_id: str, text: str) -> str:
-        work = desk.lay(asked.collection, state.settings(), resources)
+        work = desk.open_desk(asked.collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
     editor.draw(Editing(chunk, asked.collection, result.user, resources, effect, guard))

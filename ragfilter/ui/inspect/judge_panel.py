@@ -62,7 +62,7 @@ def draw(view: View) -> None:
             )
             if costs := costs_of(result, resources):
                 draw_button(result, costs)
-        listed = after(stats, resources.bench.prices).items()
+        listed = call_facts(stats, resources.bench.prices).items()
         items = (f"<div><dt>{what}</dt><dd>{html.text(value)}</dd></div>" for what, value in listed)
         html.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
@@ -127,7 +127,7 @@ def in_prompt(costs: Forecast, settings: Judge) -> str:
     return f"{'; '.join(parts)}."
 
 
-def after(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
+def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
     """What judging did and used, by label."""
     facts = {
         "Candidates": numbers.count(stats.original),

@@ -94,7 +94,7 @@ def finish(view: View, places: Places) -> None:
             html.unseen_heading("Answers")
             if not view.result.kept:
                 problems.nothing_kept(view.result)
-            answers.draw_both(view)
+            answers.draw_brief(view)
         else:
             # Loaded when the evidence is opened.
             from ragfilter.ui.inspect import hit_table

@@ -123,7 +123,7 @@ def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer |
     return answer and resources.answers.put(key, answer)
 
 
-def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
+def stream_answer(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
     """Yield the text so far, again and again, even while nothing arrives. It is cached as it
     arrives: when the user stops, the next run may begin before this one has ended."""
     chat, call, stop = resources.bench.chat, object(), threading.Event()
@@ -246,7 +246,7 @@ def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...
     )
 
 
-def saved(filtered: Answer, unfiltered: Answer) -> str:
+def savings_of(filtered: Answer, unfiltered: Answer) -> str:
     """What the filter saved on an LLM's answer, if known: ``77% cheaper, 1.2 s faster``."""
     if any(a.extractive or a.error or not a.text for a in (filtered, unfiltered)):
         return ""
@@ -296,7 +296,7 @@ def draw(view: View) -> None:
         if side.context.chunks:
             _cost(answer)
 
-    answers_given = both(view, sides, lambda side: title(side, notes[side.name]), show)
+    answers_given = draw_columns(view, sides, lambda side: title(side, notes[side.name]), show)
     if answers_given is None:
         return
     plain = of_profile("unfiltered").with_values({"retrieval.k": k})
@@ -307,7 +307,7 @@ def draw(view: View) -> None:
     draw_votes(view, pair, (sides[0].label, sides[1].label), own="inspect")
 
 
-def draw_both(view: View) -> None:
+def draw_brief(view: View) -> None:
     """Draw the words of both answers; the panel has what they cite, what they cost, and votes."""
     word = "Answer" if view.resources.bench.chat else "Quotes"
 
@@ -317,7 +317,7 @@ def draw_both(view: View) -> None:
         words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
         html.draw(f'<h3 class="rf-side rf-{side.name}">{words}</h3>')
 
-    both(view, answer_sides(view.mine), brief_title, partial(draw_words, view), "")
+    draw_columns(view, answer_sides(view.mine), brief_title, partial(draw_words, view), "")
 
 
 def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> Answered:
@@ -328,7 +328,7 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
     return Answered(profile, changes, chunks, answer.model)
 
 
-def both(
+def draw_columns(
     view: View, sides: tuple[AnswerSide, AnswerSide], title: Callable[[AnswerSide], object],
     show: Callable[[AnswerSide, AnswerSide, Answer], object], quoting: str = QUOTING,
 ) -> tuple[Answer, Answer] | None:  # fmt: skip
@@ -350,7 +350,7 @@ def both(
         return None
     savings = ""
     if known[0] is not None and known[1] is not None:
-        savings = saved(known[0], known[1])
+        savings = savings_of(known[0], known[1])
         who = "with the filter" if sides[0].name == "filtered" else sides[0].name
         savings = savings and f"; {who} {savings}"
     missing = any(answer is None or bool(answer.error) for answer in known)
@@ -408,7 +408,7 @@ def _stream(query: str, side: AnswerSide, resources: Resources) -> None:
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
     place, began = st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
-    with closing(make(query, side, resources)) as texts:
+    with closing(stream_answer(query, side, resources)) as texts:
         for text in texts:
             if text:
                 place.markdown(prose.written(side.renumbered(text[:SHOWN_CHARS])))

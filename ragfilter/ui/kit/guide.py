@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
-from ragfilter.layers.origin import origin
+from ragfilter.layers.tuned_on import origin
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html

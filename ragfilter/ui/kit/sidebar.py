@@ -23,7 +23,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, sign
+from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, set_author
 
 ORDER_HELP = (
     "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
@@ -215,7 +215,7 @@ def draw_more(visit: Visit) -> None:
         st.text_input(
             "Your name", author(), max_chars=MAX_NAME,
             help="Recorded with your labels, votes, runs and rule edits.",
-            **widget.of("author-box", author(), sign),
+            **widget.of("author-box", author(), set_author),
         )  # fmt: skip
 
 

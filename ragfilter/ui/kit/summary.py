@@ -31,7 +31,7 @@ from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.answers import page_numbers
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View, refresh_collections
+from ragfilter.ui.session.views import View, current_collections
 
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
@@ -87,7 +87,7 @@ def draw_strip(view: View) -> None:
 
 def unnamed(view: View) -> str:
     """A sentence naming an uncommon word of the question that nothing kept has, if any."""
-    kept, info = view.mine.kept, refresh_collections(view.resources).get(view.asked.collection)
+    kept, info = view.mine.kept, current_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""
@@ -95,7 +95,7 @@ def unnamed(view: View) -> str:
 
 def _fitted(view: View) -> str:
     """That the current thresholds were fitted to another collection or model."""
-    info = refresh_collections(view.resources).get(view.result.pool.collection)
+    info = current_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
     here = Fit(info.name, info.embedder, info.space)

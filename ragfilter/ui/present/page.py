@@ -24,7 +24,7 @@ def draw(here: Visit) -> None:
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
-    view, error = views.view(here)
+    view, error = views.answered_view(here)
     link.show_address()
     if view is None:
         html.unseen_heading("Present", level=1)
@@ -49,7 +49,7 @@ def draw(here: Visit) -> None:
     if current_story.found and now == last:
         _pruned(view)
         html.unseen_heading("Answers")
-        answers.draw_both(view)
+        answers.draw_brief(view)
 
 
 def _head(view: View) -> None:

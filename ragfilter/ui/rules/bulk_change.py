@@ -89,7 +89,7 @@ def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) ->
 
 
 def _diff(before: str | None, after: str | None) -> str:
-    old, new = saving.shown(before).splitlines(), saving.shown(after).splitlines()
+    old, new = saving.pretty_rule(before).splitlines(), saving.pretty_rule(after).splitlines()
     return "\n".join(
         f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {html.text(line[2:])}</span>'
         for line in ndiff(old or ["no rule"], new or ["no rule"])
@@ -130,7 +130,7 @@ def draw(work: Desk) -> None:
         change = _change(str(kind))
     except InputError as error:
         if any(st.session_state.get(name) for name in FIELDS):
-            html.aside(saving.said(error))
+            html.aside(saving.error_text(error))
         return
     plan = bulk.plan(change, [row.chunk for row in desk.selected(work)])
     preview(work, ACTIONS[str(kind)], plan, "bulk")
@@ -193,7 +193,7 @@ def draw_files(work: Desk) -> None:
 def _export(work: Desk) -> None:
     # Read before the rules, so that no edit counts as exported that is not in the file.
     last_edit = work.resources.bench.journal.last_edit(work.collection)
-    work = desk.lay(work.collection, work.settings, work.resources)
+    work = desk.open_desk(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     st.markdown(
         f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "

@@ -194,5 +194,5 @@ def _one(work: Desk, finding: Finding | None) -> None:
 def _edit(work: Desk, finding: Finding) -> None:
     chunk = work.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
-        saving.put(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+        saving.set_draft(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
     desk.edit(chunk.id)

@@ -48,7 +48,7 @@ def draw(visit: Visit) -> None:
     rules = state.session().rules
     _open_link()
     try:
-        work = desk.lay(state.session().collection, visit.settings, visit.resources)
+        work = desk.open_desk(state.session().collection, visit.settings, visit.resources)
         with html.row("rules-bar"):
             part = html.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
             undo_history.draw_turns(work)
@@ -77,7 +77,7 @@ def _open_link() -> None:
         st.session_state[desk.PART] = look.get(link.PART) or "Chunks"
     session.rules.chunk = look.get(link.CHUNK)
     for name, box in BOXES.items():
-        listed = look.get(name, "").split(link.COMMA)
+        listed = look.get(name, "").split(link.SEPARATOR)
         words = [word for word in listed if word and (name != link.STATES or word in WORDS)]
         st.session_state[box] = look.get(name, "") if name == link.TEXT else words
 
@@ -85,7 +85,7 @@ def _open_link() -> None:
 def _share(work: Desk, part: str) -> None:
     """Show in the address what is open, so that a reload opens it again."""
     chosen = {name: st.session_state.get(box) or "" for name, box in BOXES.items()}
-    more = {k: v if isinstance(v, str) else link.COMMA.join(v) for k, v in chosen.items()}
+    more = {k: v if isinstance(v, str) else link.SEPARATOR.join(v) for k, v in chosen.items()}
     chunk = work.chunk(state.session().rules.chunk)
     # Addresses are passed on, so a chunk that only an operator sees is not named.
     more[link.CHUNK] = chunk.id if chunk is not None and state.user().sees(chunk) else ""

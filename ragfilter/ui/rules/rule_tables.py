@@ -15,7 +15,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RuleError
-from ragfilter.evaluate.effect import LabelledQuestions
+from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
@@ -101,7 +101,7 @@ def rule_cell(rule: str | None) -> str:
     return short_title(brief(rule), RULE_CHARS)
 
 
-def _matrix(work: Desk, questions: LabelledQuestions) -> Matrix:
+def _matrix(work: Desk, questions: GatheredQuestions) -> Matrix:
     """The matrix for the current rules."""
 
     def build() -> Matrix:
@@ -116,7 +116,7 @@ def _matrix(work: Desk, questions: LabelledQuestions) -> Matrix:
     return shelf.put((work.collection, *of), matrix)
 
 
-def _questions(work: Desk) -> LabelledQuestions | None:
+def _questions(work: Desk) -> GatheredQuestions | None:
     """The labelled questions, or without labels those asked."""
     every = rule_effect.gathered(work)
     if every is None or work.labels is None:
@@ -154,7 +154,7 @@ def draw_matrix(work: Desk) -> None:
 
 
 @st.fragment
-def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -> None:
+def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
     """Draw the rules, and the selected one by group and term."""
     frame = _frame(
         "chunk", chunks(work, [row.chunk_ids for row in rules]), rules,
@@ -174,7 +174,7 @@ def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQue
     try:
         rule = parse(row.rule)
     except RuleError as error:
-        st.error(message(saving.said(error)))
+        st.error(message(saving.error_text(error)))
         return
     parts = build_parts(
         row.rule, questions.pools, questions.qrels, work.chunks.values(), questions.settings,

@@ -39,7 +39,7 @@ MAX_JOBS = 32
 LONGEST_S = 1.0
 """How long a run waits for its turn. Whoever has it may be waiting for a server that hangs."""
 
-_turns = threading.Semaphore(1)
+_page_slots = threading.Semaphore(1)
 _mine = threading.local()
 
 
@@ -65,7 +65,7 @@ def away() -> Iterator[None]:
 
 
 def _take() -> None:
-    _mine.turn = _turns.acquire(timeout=LONGEST_S)
+    _mine.turn = _page_slots.acquire(timeout=LONGEST_S)
 
 
 def _give_up() -> bool:
@@ -73,7 +73,7 @@ def _give_up() -> bool:
     had = getattr(_mine, "turn", False)
     _mine.turn = False
     if had:
-        _turns.release()
+        _page_slots.release()
     return had
 
 

@@ -27,7 +27,7 @@ FILTER, RULE = "filter", "rule"
 """What is open on the page. Only a copied link has these, since updating the address bar takes the
 browser as long as drawing a small chart."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
-COMMA = ";"
+SEPARATOR = ";"
 """What is open on the Rules page: its part and the filter, whose values `COMMA` separates."""
 LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"

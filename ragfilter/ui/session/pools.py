@@ -30,7 +30,7 @@ from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, wanted_hits
 from ragfilter.engine.search import Subset
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.model import PendingKind, Pool, PoolResult, User
+from ragfilter.model import NeedKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
@@ -41,7 +41,7 @@ from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach
 log = logging.getLogger(__name__)
 
 
-def request(kind: PendingKind, again: bool) -> None:
+def request(kind: NeedKind, again: bool) -> None:
     """Request what a need lacks. For the judge, also open its panel."""
     state.session().request = ModelRequest(kind, again)
     if kind == "judge":
@@ -55,7 +55,7 @@ def abandon(resources: Resources) -> None:
     session.request = None
 
 
-def advance(settings: Settings, resources: Resources) -> Pool | None:
+def pool_for_this_run(settings: Settings, resources: Resources) -> Pool | None:
     """Ask a pending question, or carry out what a button requested. Returns the pool of the current
     question, None if there is none. Raises RagfilterError."""
     session = state.session()
@@ -64,14 +64,16 @@ def advance(settings: Settings, resources: Resources) -> Pool | None:
     again = session.pending == "again" and session.asked is not None
     question = session.asked.query if again and session.asked else session.query.strip()
     if session.pending and question:
-        return _ask(question, settings, resources, place)
+        return _gather_question(question, settings, resources, place)
     session.pending = False
     if session.asked is None:
         return None
     return _renew(session.asked, settings, resources, place)
 
 
-def _ask(question: str, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
+def _gather_question(
+    question: str, settings: Settings, resources: Resources, place: DeltaGenerator
+) -> Pool:
     """Ask `question`, write it into the collection's history, and close the chunk of another."""
     session, user = state.session(), state.user()
     abandon(resources)
@@ -79,7 +81,7 @@ def _ask(question: str, settings: Settings, resources: Resources, place: DeltaGe
         html.draw('<i class="rf-searching"></i>')
         # Loaded first, so that loading does not count as search time.
         resources.bench.recorded_embedder(session.collection).prepare()
-        asked = ask_now(
+        asked = asked_question(
             question, session.collection, settings, user, resources, use_trace=session.use_trace
         )
         pool = pool_of(asked, settings, resources)
@@ -212,7 +214,7 @@ def reach_of(settings: Settings, user: User) -> PoolReach:
     return PoolReach(how.pool_size, wanted_hits(settings), user, how.source_pattern, how.lexical)
 
 
-def ask_now(
+def asked_question(
     query: str, collection: str, settings: Settings, user: User, resources: Resources, *,
     use_trace: bool = False,
 ) -> AskedQuestion:  # fmt: skip
@@ -262,7 +264,7 @@ def complete_pool(
     replays next."""
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
-    kinds: tuple[PendingKind, ...] = ("rerank", "prune") if score else ("prune",)
+    kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)
     result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
     pool = Completion(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)

@@ -35,12 +35,12 @@ def author() -> str:
     return state.session().author or open_resources().deployment.user
 
 
-def sign(name: str) -> None:
+def set_author(name: str) -> None:
     """Use this name from now on; a blank one stands for the deployment's."""
     state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
-def refresh_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
+def current_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
     """The collections by name, as of the start of the session or the last job that moved in the
     queue; with `anew`, as the store has them now. While it cannot be reached, they are those it had
     last."""
@@ -157,10 +157,10 @@ def begin(*, anew: bool = False) -> Visit:
         # First, because the link may name a judge prompt of the workspace.
         resources = open_resources()
         link.open_session()
-        return Visit(state.settings(), refresh_collections(resources, anew=anew), resources)
+        return Visit(state.settings(), current_collections(resources, anew=anew), resources)
 
 
-def view(
+def answered_view(
     visit: Visit, more: Mapping[str, str] | None = None
 ) -> tuple[View | None, RagfilterError | None]:
     """The view of the current question. Without one, returns None and the error that prevents it,
@@ -176,7 +176,7 @@ def view(
         from ragfilter.ui.session import pools
 
         try:
-            pool = pools.advance(visit.settings, visit.resources)
+            pool = pools.pool_for_this_run(visit.settings, visit.resources)
             if pool is not None and session.asked is not None:
                 result = session.replays.of(pool, visit.settings, state.user())
                 found = View(session.asked, result, session.operator, visit.resources)

@@ -16,10 +16,10 @@ from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
-from ragfilter.evaluate.sweep import HitChange, changes
-from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, gathering, tune
+from ragfilter.evaluate.sweep import QueryChange, changes
+from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, gather_settings, tune
 from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
@@ -46,13 +46,13 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    query_set, here = measuring.read(visit), visit.collection
+    query_set, here = measuring.chosen_set(visit), visit.collection
     labels = query_set.given
     assert here is not None
     elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
     with html.row("tune-bar", "bottom"):
         measuring.choose(query_set)
-        wish = ask(visit, labels, elsewhere=bool(elsewhere))
+        wish = draw_bar(visit, labels, elsewhere=bool(elsewhere))
     measuring.explain(query_set)
     if elsewhere:
         html.aside(f"{elsewhere} Recalibrate to derive them again.")
@@ -104,9 +104,9 @@ class Suggestion:
     called: str
     pools: Mapping[str, Pool]
     anew: bool = False
-    known: dict[Settings, tuple[HitChange, ...]] = field(default_factory=dict)
+    known: dict[Settings, tuple[QueryChange, ...]] = field(default_factory=dict)
 
-    def losses(self, after: Settings, labels: Labels, user: User) -> list[HitChange]:
+    def losses(self, after: Settings, labels: Labels, user: User) -> list[QueryChange]:
         """The questions that keep fewer relevant chunks than before."""
         if after not in self.known:
             try:
@@ -118,7 +118,7 @@ class Suggestion:
         return [each for each in self.known[after] if each.lost > each.won]
 
 
-def ask(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
+def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
     """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model
     chose the settings."""
     figure = st.selectbox(
@@ -170,9 +170,9 @@ def _carry_over(visit: Visit, asked: Mapping[str, str]) -> None:
     settings, user = visit.settings, state.user()
 
     def work(job: Job[Settings]) -> Settings:
-        wide = gathering(settings, rerank=False)
+        wide = gather_settings(settings, rerank=False)
         return carried(
-            settings, gather_all(asked, wide, backends, user, progress=job.step).values()
+            settings, completed_pools(asked, wide, backends, user, progress=job.step).values()
         )
 
     visit.resources.jobs.start(user, _key(visit, None, None), work, again=True)
@@ -204,8 +204,8 @@ def _changes(before: Settings, after: Settings) -> None:
 def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool = True) -> None:
     changed = after.changed_from(before)
     html.button(
-        "Apply", "apply-tuning", state.tune, changed, query_set, icon="check", type="primary",
-        disabled=not changed or not allowed,
+        "Apply", "apply-tuning", state.apply_suggestion, changed, query_set, icon="check",
+        type="primary", disabled=not changed or not allowed,
         about="Applies these settings. Undo restores the others.",
     )  # fmt: skip
 
@@ -221,8 +221,8 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
         check_tunable(settings, len(labels.qrels))
         rerank = wish.rerank or (again and always_reranks(settings.quality))
         begin = start(settings, profile) if again else settings
-        wide = gathering(begin, rerank=rerank)
-        pools = gather_all(labels.labelled, wide, backends, user, progress=job.step)
+        wide = gather_settings(begin, rerank=rerank)
+        pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
         tuning = tune(
             pools, labels.qrels, begin, user, target=wish.target, rerank=rerank,
             replaces=settings if again else None,
@@ -281,7 +281,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
         _more(chosen)
 
 
-def _losses(lost: list[HitChange], labels: Labels) -> None:
+def _losses(lost: list[QueryChange], labels: Labels) -> None:
     """Draw the questions that lose relevant chunks."""
     if not lost:
         html.aside("No question loses a relevant chunk.")

@@ -15,15 +15,15 @@ import streamlit as st
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, by_factors, gathering_for, make, usual
-from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.wording import in_sample, unlabelled
-from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import differences
+from ragfilter.layers.tuned_on import chose_strategy, unchanged
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
@@ -73,7 +73,7 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
         pools = shelf.get(pools_key)
         if pools is None:
             wide = gathering_for(settings, *axes)
-            pools = gather_all(labels.labelled, wide, backends, user, progress=job.step)
+            pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
             if not any(pool.failures for pool in pools.values()):
                 shelf.put(pools_key, pools)
         replaying = partial(job.step, what="Replaying")

@@ -136,7 +136,7 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
     write(page, WIZARD)
     assert "would change" in told(page)
     with monkeypatch.context() as patch:
-        patch.setattr(measure, "gather_all", fail)
+        patch.setattr(measure, "completed_pools", fail)
         # New settings, whose questions are not gathered yet.
         page.session.changes = {"retrieval.pool_size": 190}
         settled(page.run())

@@ -115,7 +115,7 @@ class Desk:
         return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}
 
 
-def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
+def open_desk(collection: str, settings: Settings, resources: Resources) -> Desk:
     """Open the collection in its current state. Raises StoreError."""
     user = state.onlooker()
     store = resources.bench.collection(collection)

@@ -16,7 +16,7 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.effect import LabelledQuestions, weigh
+from ragfilter.evaluate.effect import GatheredQuestions, weigh
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
@@ -59,10 +59,10 @@ def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
     draft = next((d for d in _stored(collection, resources) if d.chunk_id == chunk.id), None)
     if draft is None or draft.rule is None:
         why = UNSENT if draft is None else draft.error
-        saving.finish(chunk.id, saving.Trouble(f"No draft: {why}"))
+        saving.show_outcome(chunk.id, saving.Trouble(f"No draft: {why}"))
         return False
     same = draft.rule == read_rule(chunk.rule)
-    saving.keep(chunk.id, None if same else RuleDraft(draft.rule.pretty, base))
+    saving.store_draft(chunk.id, None if same else RuleDraft(draft.rule.pretty, base))
     if same:
         st.toast("The draft is identical to the stored rule.")
     return False
@@ -172,7 +172,7 @@ def findings(work: Desk) -> list[Finding]:
 
 
 def _doubted(
-    work: Desk, drafted: Sequence[Draft], known: LabelledQuestions | None
+    work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | None
 ) -> list[Finding]:
     """The drafts with their remarks, what the linter finds in them beside the stored rules, and
     which labelled questions would lose their chunk."""

@@ -66,9 +66,9 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     chunk, collection, resources = it.chunk, it.collection, it.resources
     busy = drafting.collect(chunk, collection, resources)
     draft = state.draft(chunk.id)
-    drawn = saving.shown(it.base) if draft is None else draft.text
+    drawn = saving.pretty_rule(it.base) if draft is None else draft.text
     text = saving.text_so_far(chunk.id, drawn)
-    rule, trouble = read_rule(text.strip()), saving.last(chunk.id, Trouble)
+    rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
         view = html.choice(
@@ -84,11 +84,11 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     # This container stays in view, since errors and the outcome of saving are shown there.
     with st.container(key="rule-foot", gap="small"):
         _buttons(it, busy=busy)
-        outcome = saving.last(chunk.id, str)
+        outcome = saving.outcome_of(chunk.id, str)
         if trouble is not None:
             html.verdict(trouble.message, good=False)
         elif error is not None:
-            html.verdict(saving.said(error), good=False)
+            html.verdict(saving.error_text(error), good=False)
         elif outcome:
             html.verdict(outcome, good=True)
         _confirmation(it)
@@ -112,7 +112,7 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         disabled=disabled,
         help="All parts must hold: contain_one_of (one term from each group), "
         "contain_all_of, contain_none_of. match is word or substring. Empty means no rule.",
-        **widget.of(EDITOR, text, saving.put, chunk_id, stored),
+        **widget.of(EDITOR, text, saving.set_draft, chunk_id, stored),
     )  # fmt: skip
     html.mount(
         "kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk_id,
@@ -182,7 +182,7 @@ def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
         contain_all_of=_terms(ALL), contain_none_of=_terms(NONE), match=widget.value_of(MODE),
     )  # fmt: skip
-    saving.put(rule.pretty if rule.terms else "", chunk_id, stored)
+    saving.set_draft(rule.pretty if rule.terms else "", chunk_id, stored)
 
 
 def _terms(name: str) -> tuple[str, ...]:
@@ -217,8 +217,8 @@ def _buttons(it: Editing, *, busy: bool) -> None:
         elif not chunk.rule:
             # On the rule that the author sees, not on one that is saved meanwhile.
             html.button(
-                "Template", "rule-template", saving.put, template(chunk.name), chunk.id, chunk.rule,
-                about="Starts a rule from the words of the title.",
+                "Template", "rule-template", saving.set_draft, template(chunk.name), chunk.id,
+                chunk.rule, about="Starts a rule from the title.",
             )  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
         )
         if finding.fix is not None:
             html.button(
-                "Fix", f"rule-mend-{number}", saving.put,
+                "Fix", f"rule-mend-{number}", saving.set_draft,
                 finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule,
                 about="Puts the fixed rule into the editor. Nothing is saved.",
             )  # fmt: skip
@@ -267,10 +267,10 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
 def _conflict(it: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else changed in the meantime."""
     html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
-    st.code(saving.shown(trouble.stored) or "no rule", language="json")
+    st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
         html.button(
-            "Use the stored rule", "rule-take", saving.take, it.chunk.id,
+            "Use the stored rule", "rule-take", saving.use_stored, it.chunk.id,
             about="Discards your text.",
         )  # fmt: skip
         html.button(

@@ -14,7 +14,7 @@ import streamlit as st
 
 from ragfilter.errors import RuleError
 from ragfilter.evaluate import measure
-from ragfilter.evaluate.effect import Changes, Effect, LabelledQuestions, QueryEffect, make_labelled
+from ragfilter.evaluate.effect import Changes, Effect, GatheredQuestions, QueryEffect, make_labelled
 from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
@@ -33,11 +33,11 @@ NO_LABELS = (
 )
 POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
 """What was gathered, by question."""
-RENEWED: ShelfSpec[tuple[object, LabelledQuestions]] = ShelfSpec(4)
+RENEWED: ShelfSpec[tuple[object, GatheredQuestions]] = ShelfSpec(4)
 EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
-def gathered(work: Desk) -> LabelledQuestions | None:
+def gathered(work: Desk) -> GatheredQuestions | None:
     """The questions with the current rules; None while there are none, or if that failed."""
     job = _job(work)
     if job is None or not job.done or job.failure:
@@ -81,7 +81,7 @@ def _again() -> None:
     state.session().rules.gathered_again += 1
 
 
-def _job(work: Desk, known: LabelledQuestions | None = None) -> Job[LabelledQuestions] | None:
+def _job(work: Desk, known: GatheredQuestions | None = None) -> Job[GatheredQuestions] | None:
     """The job that gathers the questions; with `known`, searches again for those in need."""
     wanted = work.questions
     if not wanted:
@@ -97,9 +97,9 @@ def _job(work: Desk, known: LabelledQuestions | None = None) -> Job[LabelledQues
     backends = work.resources.backends(work.collection)
     qrels = {} if work.labels is None else work.labels.qrels
 
-    def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
+    def gather(job: Job[GatheredQuestions]) -> GatheredQuestions:
         left = {i: text for i, text in wanted.items() if i in again or text not in pools}
-        new = measure.gather_all(left, settings, backends, work.user, progress=job.step)
+        new = measure.completed_pools(left, settings, backends, work.user, progress=job.step)
         pools.update({wanted[i]: pool for i, pool in new.items()})
         every = {i: pools[text] for i, text in wanted.items()}
         return make_labelled(every, qrels, settings, work.user)
@@ -135,14 +135,14 @@ def draw(work: Desk, chunk: Chunk, rule: str | None) -> None:
         _draw(work, _effect(work, known, {chunk.id: rule}))
 
 
-def _kept(work: Desk, known: LabelledQuestions, chunk_id: str, rule: str | None) -> int:
+def _kept(work: Desk, known: GatheredQuestions, chunk_id: str, rule: str | None) -> int:
     """How many questions keep the chunk with this rule."""
     rows = _effect(work, known, {chunk_id: rule}).rows
     now = sum(chunk_id in ids for ids in known.kept.values())
     return now + sum((chunk_id in row.gained) - (chunk_id in row.lost) for row in rows)
 
 
-def _effect(work: Desk, known: LabelledQuestions, changes: Changes) -> Effect:
+def _effect(work: Desk, known: GatheredQuestions, changes: Changes) -> Effect:
     key = (*work.key, known.settings, work.mark, frozenset(changes.items()))
     return work.resources.shelf(EFFECTS).of(key, lambda: known.effect(changes))
 

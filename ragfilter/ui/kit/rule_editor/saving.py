@@ -54,7 +54,7 @@ class HarmfulEdit:
     harm: str
 
 
-def last(chunk_id: str, kind: type[T]) -> T | None:
+def outcome_of(chunk_id: str, kind: type[T]) -> T | None:
     """The outcome of the last action on this chunk's rule, if it is of this kind."""
     of, outcome = state.session().rules.last
     return outcome if of == chunk_id and isinstance(outcome, kind) else None
@@ -62,7 +62,7 @@ def last(chunk_id: str, kind: type[T]) -> T | None:
 
 def pending(chunk_id: str) -> HarmfulEdit | None:
     """The edit that waits for confirmation, as long as the editor still holds the same text."""
-    edit = last(chunk_id, HarmfulEdit)
+    edit = outcome_of(chunk_id, HarmfulEdit)
     return edit if edit and edit.draft == state.draft(chunk_id) else None
 
 
@@ -78,7 +78,7 @@ def act(
     draft = state.draft(chunk_id)
     if draft and (text is None or text == state.session().rules.drawn):
         text = draft.text
-    text = shown(expected) if text is None else text
+    text = pretty_rule(expected) if text is None else text
     resources = open_resources()
     store, journal = resources.bench.collection(collection), resources.bench.journal
     who = author()
@@ -90,8 +90,8 @@ def act(
         harm = "" if guard is None or after is None else guard(chunk_id, after)
         if harm:
             if act == "save":
-                keep(chunk_id, RuleDraft(text, expected))
-            finish(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
+                store_draft(chunk_id, RuleDraft(text, expected))
+            show_outcome(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
             return
         outcome = f"{DONE[act].capitalize()}."
         if act == "save":
@@ -103,12 +103,12 @@ def act(
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             outcome += _rebase(chunk_id, expected, after)
-        finish(chunk_id, outcome)
+        show_outcome(chunk_id, outcome)
     except RagfilterError as error:
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
         outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[act]}: "
-        finish(chunk_id, Trouble(f"{outcome}{said(error)}", conflict, stored))
+        show_outcome(chunk_id, Trouble(f"{outcome}{error_text(error)}", conflict, stored))
     else:
         try:
             pools.follow_edits(resources)
@@ -121,11 +121,11 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     """Let the draft start from the rule now `stored`, if it started from the one `seen` before.
     Returns what to say about the draft."""
     draft = state.draft(chunk_id)
-    if draft is None or draft.text == shown(stored):
+    if draft is None or draft.text == pretty_rule(stored):
         discard(chunk_id)
         return ""
     if draft.base == seen:
-        keep(chunk_id, RuleDraft(draft.text, stored or None))
+        store_draft(chunk_id, RuleDraft(draft.text, stored or None))
     return " The text in the editor is not saved."
 
 
@@ -134,12 +134,12 @@ def _forget() -> None:
     state.session().rules.last = ("", None)
 
 
-def finish(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
+def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
     """Show an outcome below the editor of a chunk, until the next action."""
     state.session().rules.last = (chunk_id, outcome)
 
 
-def said(error: RagfilterError) -> str:
+def error_text(error: RagfilterError) -> str:
     """An error in words, in which a place in a rule is called what the form calls it."""
     if not isinstance(error, RuleError):
         return str(error)
@@ -150,7 +150,7 @@ def said(error: RagfilterError) -> str:
 def base(chunk_id: str, rule: str | None) -> str | None:
     """The stored rule from which the chunk's draft or unfinished text started, so that saving does
     not overwrite a newer change unseen. Without either, the stored `rule`."""
-    draft = state.draft(chunk_id) or last(chunk_id, RuleDraft)
+    draft = state.draft(chunk_id) or outcome_of(chunk_id, RuleDraft)
     return rule if draft is None else draft.base
 
 
@@ -167,36 +167,36 @@ def type_on(chunk_id: str, rule: str | None) -> None:
         text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
         if text != state.session().rules.drawn:
-            finish(chunk_id, RuleDraft(text, started_from))
+            show_outcome(chunk_id, RuleDraft(text, started_from))
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
     """The text being typed into a chunk's editor; `text`, as it was drawn, if none is."""
     state.session().rules.drawn = text
-    unfinished = last(chunk_id, RuleDraft)
+    unfinished = outcome_of(chunk_id, RuleDraft)
     return text if unfinished is None else unfinished.text
 
 
-def put(text: str, chunk_id: str, rule: str | None) -> None:
+def set_draft(text: str, chunk_id: str, rule: str | None) -> None:
     """Make `text` the draft of a chunk whose stored rule is `rule`; equal text is not a draft."""
     draft = RuleDraft(whole(text), base(chunk_id, rule))
     _forget()
-    keep(chunk_id, None if draft.text == shown(rule) else draft)
+    store_draft(chunk_id, None if draft.text == pretty_rule(rule) else draft)
 
 
 def discard(chunk_id: str) -> None:
     """Start again from the stored rule."""
     _forget()
-    keep(chunk_id, None)
+    store_draft(chunk_id, None)
 
 
-def take(chunk_id: str) -> None:
+def use_stored(chunk_id: str) -> None:
     """Discard the draft and use the rule that somebody else stored."""
     discard(chunk_id)
     state.renew()
 
 
-def keep(chunk_id: str, draft: RuleDraft | None) -> None:
+def store_draft(chunk_id: str, draft: RuleDraft | None) -> None:
     """Keep the unsaved rule of a chunk of the current collection; None if there is none."""
     drafts, place = state.session().drafts, (state.session().collection, chunk_id)
     drafts.pop(place, None)
@@ -204,7 +204,7 @@ def keep(chunk_id: str, draft: RuleDraft | None) -> None:
         drafts[place] = draft
 
 
-def shown(rule: str | None) -> str:
+def pretty_rule(rule: str | None) -> str:
     """A stored rule formatted for the editor; an invalid one is returned unchanged."""
     read = read_rule(rule)
     return "" if read is None else read.pretty
@@ -237,13 +237,13 @@ def keep_in_browser() -> None:
 
 def _restore() -> None:
     """Restore what the browser has stored. Text typed in the meantime takes precedence."""
-    now, kept = state.session(), read(st.session_state[KEPT].found)
+    now, kept = state.session(), parse_drafts(st.session_state[KEPT].found)
     new = kept.keys() - now.drafts.keys()
     now.drafts |= {place: kept[place] for place in new}
     now.rules.restored |= new
 
 
-def read(kept: Any) -> dict[tuple[str, str], RuleDraft]:
+def parse_drafts(kept: Any) -> dict[tuple[str, str], RuleDraft]:
     """The drafts that a browser has stored. It can send anything; the rest is ignored."""
     try:
         rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MAX_CHARS else []

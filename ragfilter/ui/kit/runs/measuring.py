@@ -73,26 +73,26 @@ class ChosenSet:
         if not self.user.unrestricted or self.given is None:
             return [], 0
         found, known = (
-            query_sets.load(self.book, self.collection, self.name, llm=llm()),
+            query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()),
             self.chunks,
         )
         ids = sorted({i for grades in found.qrels.values() for i in grades if i not in known})
         return ids, len(found.qrels) - len(self.given.qrels)
 
 
-def llm() -> bool:
+def counts_llm_labels() -> bool:
     """Whether an LLM's labels count."""
     return bool(st.session_state.get(LLM))
 
 
-def read(visit: Visit, name: str = "") -> ChosenSet:
+def chosen_set(visit: Visit, name: str = "") -> ChosenSet:
     """The query set `name`, or the current one. Raises StoreError."""
     collection, book = state.session().collection, visit.resources.bench.labels
     sets = sets_of(visit)
     name = name or usual(sets)
     chosen = ChosenSet(visit, collection, sets, name, None, None)
     try:
-        labels = query_sets.load(book, collection, name, llm=llm())
+        labels = query_sets.load(book, collection, name, llm=counts_llm_labels())
         return replace(chosen, given=measurable(labels, chosen.chunks, chosen.user))
     except InputError as error:
         return replace(chosen, why=error)
@@ -114,15 +114,15 @@ def usual(sets: Mapping[str, int]) -> str:
     return str(chosen)
 
 
-def choose(asked: ChosenSet) -> None:
+def choose(chosen: ChosenSet) -> None:
     """Draw the list of query sets."""
-    sets = dict(asked.sets)
-    if asked.given is not None:
+    sets = dict(chosen.sets)
+    if chosen.given is not None:
         # Only labelled questions count.
-        sets[asked.name] = len(asked.given.qrels)
+        sets[chosen.name] = len(chosen.given.qrels)
     labels = {each: called(sets, each) for each in sets}
     widget.select(
-        "Questions", labels, asked.name, "query-set-box", state.put, "query_set", width=200,
+        "Questions", labels, chosen.name, "query-set-box", state.put, "query_set", width=200,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More.",
     )  # fmt: skip
@@ -130,16 +130,16 @@ def choose(asked: ChosenSet) -> None:
 
 def called(sets: Mapping[str, int], name: str) -> str:
     """A set's title with its count; the title says if an LLM's labels count."""
-    return f"{query_sets.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
+    return f"{query_sets.title(name, llm=counts_llm_labels())} · {numbers.count(sets.get(name, 0))}"
 
 
-def explain(asked: ChosenSet) -> None:
+def explain(chosen: ChosenSet) -> None:
     """Say why nothing can be measured or, if an LLM's labels count, how far they agree with
     people's. Raises StoreError."""
-    if asked.why is not None:
-        html.empty(asked.why.message, asked.why.remedy)
-    elif llm():
-        html.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
+    if chosen.why is not None:
+        html.empty(chosen.why.message, chosen.why.remedy)
+    elif counts_llm_labels():
+        html.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).told}")
 
 
 def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
@@ -173,31 +173,31 @@ def saved_runs(visit: Visit) -> dict[int, Run]:
 STOP = "Stops after the current question. Measure continues from there."
 
 
-def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
+def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with these settings, which started from `profile`. Its query set says if an
     LLM's labels count. Requires labelled questions. Raises StoreError."""
-    assert asked.given is not None
+    assert chosen.given is not None
     from ragfilter.evaluate import runs
 
-    resources, name = asked.resources, query_sets.title(asked.name, llm=llm())
-    backends, user = resources.backends(asked.collection), state.user()
-    return runs.plan(asked.given, name, profile, settings, backends, user, resources.bench)
+    resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
+    backends, user = resources.backends(chosen.collection), state.user()
+    return runs.plan(chosen.given, name, profile, settings, backends, user, resources.bench)
 
 
-def unfinished(asked: ChosenSet) -> Run | None:
+def unfinished(chosen: ChosenSet) -> Run | None:
     """The unfinished run that `begin` would continue, if any. Raises StoreError."""
-    wanted = plan(asked, state.session().profile, asked.visit.settings)
-    return asked.resources.bench.runs.unfinished(wanted)
+    wanted = plan(chosen, state.session().profile, chosen.visit.settings)
+    return chosen.resources.bench.runs.unfinished(wanted)
 
 
-def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
+def begin(chosen: ChosenSet, profile: str, settings: Settings) -> Run:
     """Start a run, or continue one that was stopped. Raises StoreError."""
     from ragfilter.evaluate import runs
 
-    resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
+    resources, saved, given = chosen.resources, chosen.resources.bench.runs, chosen.given
     assert given is not None
-    backends = resources.backends(asked.collection)
-    run = saved.begin(plan(asked, profile, settings), who=author())
+    backends = resources.backends(chosen.collection)
+    run = saved.begin(plan(chosen, profile, settings), who=author())
     resources.jobs.start(
         state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
         again=True,

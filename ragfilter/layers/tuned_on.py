@@ -1,7 +1,7 @@
-"""Whether settings that labels chose still are what was chosen, and whether they apply to a pool.
+"""Whether settings that were tuned on labels are unchanged, and whether they apply to a pool.
 
-Settings tuned on one scale of distances are refused on another, and figures that were measured on
-the labels that chose the settings are marked. docs/design.md#tune.
+Settings tuned on one scale of distances are refused on another. Figures that were measured on the
+same labels that chose the settings are marked. docs/design.md#tune.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ragfilter.settings.schema import Cutoff, Origin, Settings, TunedOn, field
 SCALED = frozenset(
     name for name in Cutoff.model_fields if field(f"cutoff.{name}").unit == "distance"
 )
-"""The settings that mean something for one model and space only."""
+"""The settings that are valid for one model and space only."""
 
 
 def origin(settings: Settings) -> Origin | None:
@@ -31,8 +31,8 @@ def origin(settings: Settings) -> Origin | None:
 
 
 def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:
-    """What settings are called that started from a profile: ``tuned on demo (2026-11-28)`` if
-    labels chose them. `tuned_on` is the name of the labels, by default the collection's."""
+    """The name for settings that started from a profile: ``tuned on demo (2026-11-28)`` if labels
+    chose them. `tuned_on` is the name of the labels, by default the collection's."""
     record = origin(settings)
     if record is None:
         return profile
@@ -41,8 +41,8 @@ def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:
 
 
 def seen_labels(settings: Settings) -> Origin | None:
-    """The record of labels that may have chosen the current strategy or a single current value.
-    Moving the values of the chosen strategy, or all but one, does not make the labels unseen."""
+    """The record of labels that may have chosen the current strategy or any current value. Labels
+    still count as seen if only the strategy's values were moved, or all values but one."""
     cutoff, record = settings.cutoff, origin(settings)
     tuned = cutoff.tuned_on
     if record is not None or tuned is None or chose_strategy(tuned, settings):
@@ -54,8 +54,8 @@ def seen_labels(settings: Settings) -> Origin | None:
 
 
 def chose_strategy(tuned: TunedOn, settings: Settings) -> bool:
-    """Whether the strategy, and what always reranks for it, still are what labels chose, however
-    their values were moved since."""
+    """Whether the strategy and any reranker that always runs are still those that labels chose,
+    even if their values were moved since."""
     if not tuned.strategy or tuned.values_only:
         return False
     cutoff, quality = settings.cutoff, settings.quality
@@ -65,7 +65,7 @@ def chose_strategy(tuned: TunedOn, settings: Settings) -> bool:
 
 
 def unchanged(tuned: TunedOn, settings: Settings) -> dict[str, int | float]:
-    """The values that still are what was chosen. A path may be written by hand, and name none."""
+    """The chosen values that are still set. A path written by hand may name no setting."""
     current = {}
     for path in tuned.values:
         section, _, name = path.partition(".")
@@ -74,8 +74,8 @@ def unchanged(tuned: TunedOn, settings: Settings) -> dict[str, int | float]:
 
 
 def check_tuned(settings: Settings, pool: Pool) -> None:
-    """Raises SettingsError for distances that were tuned with another space, embedding model,
-    reranker or score. Values that somebody set by hand are not checked."""
+    """Raise SettingsError for distances that were tuned with another space, embedding model,
+    reranker or score. Values set by hand are not checked."""
     cutoff, tuned = settings.cutoff, settings.cutoff.tuned_on
     if tuned is None:
         return
