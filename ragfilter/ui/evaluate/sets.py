@@ -165,8 +165,7 @@ def _save(chosen: ChosenSet, name: str | None, turn: str, before: Mapping[str, s
             chosen.book.remove_set(chosen.collection, name)
         else:
             state.notice(
-                f"Somebody else has changed the set {name!r}, so it is kept beside "
-                f"{title!r}."
+                f"Somebody else has changed the set {name!r}, so it is kept beside {title!r}."
             )
     _saved(title)
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))

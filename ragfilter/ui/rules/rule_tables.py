@@ -254,8 +254,7 @@ def draw_tester(work: Desk) -> None:
     if book.errors:
         unreadable = counted(len(book.errors), "unreadable rule")
         st.error(
-            f"{unreadable} left out: every question passes. Under Chunks, choose the state "
-            "invalid."
+            f"{unreadable} left out: every question passes. Under Chunks, choose the state invalid."
         )
     readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
     _tested_rules(work, questions, readable, passes)

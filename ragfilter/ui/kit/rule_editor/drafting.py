@@ -264,9 +264,7 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
         for reason, ids in list(reasons.items())[:MAX_REASONS]
     ]
     if listed:
-        st.warning(
-            "\n".join(listed), title="These chunks got no draft. Draft again to retry."
-        )
+        st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
     html.button(
         "Forget these drafts", "drafts-forget",
         state.tell_errors()(work.resources.bench.drafts.forget), work.collection,
