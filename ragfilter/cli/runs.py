@@ -1,4 +1,4 @@
-"""The command group `ragfilter runs`: list, show and remove what `ragfilter eval --save` measured.
+"""The command group `ragfilter runs`: list, show and remove runs saved by `ragfilter eval --save`.
 
 Source: docs/design.md#evaluate.
 """
