@@ -18,7 +18,7 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.labelled_queries import Labels, choose, labels_version, measurable, missing
 from ragfilter.evaluate.query_files import read_questions
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
@@ -202,7 +202,7 @@ class Viewing:
         self, profile: str | None, flags: Mapping[str, Mapping[str, Any]]
     ) -> tuple[Config, User]:
         loaded = load_config(profile, self.config, self.values, flags)
-        return loaded, viewer(self.user, loaded.settings)
+        return loaded, effective_user(self.user, loaded.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +327,7 @@ class QueryOptions:
             refuse("without --queries", **options)
             return None
         labels, stored = self.load(place.collection, bench.labels, bare=bare)
-        return visible_labels(labels, place.backends(bench), user, stored=stored)[0]
+        return report_visible_labels(labels, place.backends(bench), user, stored=stored)[0]
 
     def load(
         self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False
@@ -384,11 +384,11 @@ class LabelledOptions(QueryOptions):
                 catalogue = bench.collection(place.collection).entries()
                 standing = bench.labels.standing(place.collection)
                 tell(query_sets.agreed(seen_by(standing, catalogue, user)).told)
-            visible, unknown = visible_labels(labels, store, user, stored=stored)
+            visible, unknown = report_visible_labels(labels, store, user, stored=stored)
             yield OpenedLabels(bench, store, visible, unknown)
 
 
-def visible_labels(
+def report_visible_labels(
     labels: Labels, backends: Backends, user: User, *, stored: bool
 ) -> tuple[Labels, list[str]]:
     """The labels that `user` can see, and the labelled ids that the collection lacks for this user;

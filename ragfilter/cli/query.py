@@ -17,7 +17,7 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
 from ragfilter.cli.output import percent
-from ragfilter.engine.replay import as_user
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult
 from ragfilter.protocols import ChatModel
@@ -143,7 +143,7 @@ def looking_first_at_k(settings: Settings) -> Settings:
 
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     """The result as text: a line of figures, the layers, the kept hits, then the dropped ones."""
-    result = as_user(result)
+    result = replay_as_user(result)
     view = report.summary(result)
     listed = report.kept_first(report.rows(result))
     dropped = [row for row in listed if not row.kept]

@@ -114,8 +114,8 @@ def serve(
     """
     from ragfilter.library.tracing import exported
     from ragfilter.library.workspace import OpenWorkspace
+    from ragfilter.service.access import Caller, read_tokens
     from ragfilter.service.app import Serving, make_app
-    from ragfilter.service.gate import Caller, read_tokens
     from ragfilter.workbench import read_deployment
 
     loaded, _ = filtering.load()
@@ -167,7 +167,7 @@ def token(
 
     Standard error shows the token once. The entry has only its hash: append it with >>.
     """
-    from ragfilter.service.gate import new_token, token_hash
+    from ragfilter.service.access import new_token, token_hash
 
     token, departments = new_token(), department or []
     entry = {"name": name, "sha256": token_hash(token), "level": level, "departments": departments}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter import __version__
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
-from ragfilter.engine.replay import as_user, unfiltered
+from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, query_sets, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
@@ -163,7 +163,7 @@ def of_query(
 ) -> str:
     """A report on one question: what was dropped and why, and the effect on prompt and answer.
     `called` names the settings."""
-    result = as_user(result)
+    result = replay_as_user(result)
     listed = rows(result)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
     kept = sorted((row for row in listed if row.place is not None), key=lambda row: row.place or 0)
@@ -205,7 +205,7 @@ def of_two(
     answers: Sequence[ShownAnswer] = (),
 ) -> str:
     """A report on one question with two sets of settings: what each keeps or drops, and why."""
-    a, b = (as_user(result) for result in results)
+    a, b = (replay_as_user(result) for result in results)
     contrasted = contrast(a, b)
     labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]
     return render(

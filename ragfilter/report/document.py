@@ -17,7 +17,7 @@ from math import isnan
 from typing import Any
 
 from ragfilter.answer.context import sent
-from ragfilter.engine.replay import as_user, unfiltered
+from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
@@ -44,7 +44,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     Retrieval System's return format; ``kept`` is its context, and ``status`` its error.
     """
     highest = max_security_level(result)
-    result = as_user(result)
+    result = replay_as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)
     rounds, widths = result.trace("query_must").detail, result.trace("quality").detail
     return {
@@ -134,7 +134,7 @@ MAX_HITS = 30
 
 def trace_text(result: PoolResult) -> str:
     """The whole trace."""
-    result = as_user(result)
+    result = replay_as_user(result)
     listed = rows(result)
     names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
     lines = [*_head(result), "", *_found(listed)]
@@ -290,7 +290,7 @@ def explain(result: PoolResult, chunk_id: str) -> str:
     Raises InputError for a chunk that is not among the hits and, with the same message, for one
     that the user cannot see.
     """
-    result = as_user(result)
+    result = replay_as_user(result)
     row = next((row for row in rows(result) if row.id == chunk_id), None)
     if row is None:
         raise InputError(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragfilter.basics.files import harmless
-from ragfilter.engine.replay import as_user
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
@@ -83,7 +83,7 @@ def visible_ids(result: PoolResult, *, as_operator: bool = False) -> frozenset[s
 
 def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ...]:
     """One row per visible hit, by rank; chunks brought in by an expansion come last."""
-    result = result if as_operator else as_user(result)
+    result = result if as_operator else replay_as_user(result)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
     decisions: dict[str, list[Decision]] = {}
     for trace in result.traces:
@@ -147,7 +147,7 @@ def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
 
 def references(result: PoolResult, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
     """The references of every hit, by id; for a user, only those that they may know."""
-    result = result if as_operator else as_user(result)
+    result = result if as_operator else replay_as_user(result)
     visible_of = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
     return {hit.id: visible_of(hit.chunk) for hit in result.hits}
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import as_user, unfiltered
+from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import side_by_side
 from ragfilter.layers.registry import layer
@@ -45,7 +45,7 @@ class Summary:
 
 def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
     """Summarise how many chunks stay and why, how many tokens this saves, and what layers did."""
-    result = result if as_operator else as_user(result)
+    result = result if as_operator else replay_as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)
     sent, tokens_unfiltered = in_prompt(plain, result.settings)
     return Summary(
@@ -192,7 +192,7 @@ class Story:
 
 def story(result: PoolResult) -> Story:
     """Tell the result as its user sees it."""
-    result = as_user(result)
+    result = replay_as_user(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
     plain = unfiltered(result.pool, result.settings, result.user)
     first = {hit.id for hit in plain}

@@ -19,13 +19,13 @@ from ragfilter.layers.cutoff import (
     MAX_RESULTS,
     MIN_RESULTS,
     STRATEGY,
-    by_name,
     cut_hits,
     cutoff_detail,
+    distances_by_score,
 )
-from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.tuned_on import origin
 from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Calibration, Cutoff, Settings, field
@@ -116,7 +116,7 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
         own = {}
     elif score := result.settings.cutoff.score:
         named = detail.value_kind == "named"
-        own = by_name(result.hits, score, result.pool) if named else {}
+        own = distances_by_score(result.hits, score, result.pool) if named else {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
 
 

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.answer.context import estimate
-from ragfilter.engine.replay import as_user
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import JudgementCache
 from ragfilter.judge.prompt import JudgePrompt
-from ragfilter.layers.clearance import is_clean, viewer
-from ragfilter.layers.judge import DEPTHS, Library, ReachedChunk, finder, prompt_for_user, walk
+from ragfilter.layers.clearance import effective_user, is_clean
+from ragfilter.layers.judge import DEPTHS, ChunkSource, ReachedChunk, finder, prompt_for_user, walk
 from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import visible_ids
@@ -133,7 +133,7 @@ def remarks(result: PoolResult) -> tuple[str, ...]:
 def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
     """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
     # Reasons contain ranks, which would reveal that hidden chunks come before.
-    result = result if as_operator else as_user(result)
+    result = result if as_operator else replay_as_user(result)
     trace = result.trace("judge")
     if not trace.enabled:
         return ()
@@ -236,7 +236,7 @@ def judge_prompt(result: PoolResult) -> JudgePrompt | None:
 
 def preview_expansion(
     chunk_id: str,
-    collection: Library,
+    collection: ChunkSource,
     settings: Settings,
     user: User | None = None,
     *,
@@ -248,7 +248,7 @@ def preview_expansion(
     If `query` is given and query_must is on, chunks whose rule fails are left out, as in an
     expansion. Empty if the chunk is unknown or hidden from `user`. Raises StoreError.
     """
-    user = viewer(user, settings)
+    user = effective_user(user, settings)
     if not query.strip():
         off = settings.query_must.model_copy(update={"enabled": False})
         settings = settings.model_copy(update={"query_must": off})

@@ -158,7 +158,7 @@ class _Text:
 
 
 @lru_cache(maxsize=4096)
-def differing_value(text: str | None, question: str) -> str:
+def differing_quantity(text: str | None, question: str) -> str:
     """The value whose number differs between the stored rule and the question ("armor class 6" if
     the rule wants 7), in the rule's own words; derived only from the terms of the rule.
 

@@ -50,8 +50,8 @@ SHOWN_CHARS = 120
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
     """Whether a chunk with this rule passes, and why. `readable` is False for an invalid rule,
-    whose chunk passes, since relevance fails open. `holds`: the chunk has a rule that the query
-    meets."""
+    whose chunk passes, since relevance fails open. `holds`: the rule requires something,
+    and the query meets it."""
 
     passes: bool
     reason: str
