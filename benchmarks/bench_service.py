@@ -33,8 +33,8 @@ from fastapi import FastAPI
 
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace, open_workspace
+from ragfilter.service.access import Caller
 from ragfilter.service.app import Serving, make_app
-from ragfilter.service.gate import Caller
 from ragfilter.settings.config import Given, of_profile
 
 K = 15

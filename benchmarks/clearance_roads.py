@@ -39,8 +39,8 @@ from ragfilter.library import tracing
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Vectors, Where
+from ragfilter.service.access import Caller, token_hash
 from ragfilter.service.app import Serving, make_app
-from ragfilter.service.gate import Caller, token_hash
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow

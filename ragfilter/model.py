@@ -21,7 +21,7 @@ Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incompl
 """``incomplete_collection``: the best chunks may be missing because the store cannot find them."""
 LayerName = str
 """The name of a layer of `ragfilter.layers.registry`."""
-PendingKind = Literal["rerank", "judge", "prune"]
+NeedKind = Literal["rerank", "judge", "prune"]
 
 
 MAX_LEVEL = 2**63 - 1
@@ -240,7 +240,7 @@ class Judgement:
     shortened: tuple[str, ...] = ()
 
 
-MODEL_OF: Mapping[PendingKind, str] = {"rerank": "reranker", "judge": "judge", "prune": "pruner"}
+MODEL_OF: Mapping[NeedKind, str] = {"rerank": "reranker", "judge": "judge", "prune": "pruner"}
 """The kind of model that meets each kind of need."""
 
 
@@ -251,7 +251,7 @@ class Failure:
     or another model is chosen.
     """
 
-    kind: PendingKind
+    kind: NeedKind
     model: str
     error: str
     lasting: bool = False
@@ -312,7 +312,7 @@ class Need:
     """Something a layer lacks. The page offers a button for it, except that it gets ``prune`` at
     once. The library and the command line get everything."""
 
-    kind: PendingKind
+    kind: NeedKind
     layer: LayerName
     chunk_ids: tuple[str, ...]
     why: str
@@ -533,7 +533,7 @@ class PoolResult:
         return [t.layer for t in self.traces if t.failed or t.layer in waiting]
 
     def trace(self, layer: LayerName) -> LayerTrace:
-        """The trace of `layer`. Raises KeyError if it did not run."""
+        """The trace of `layer`, also if it is off. Raises KeyError for an unknown name."""
         for trace in self.traces:
             if trace.layer == layer:
                 return trace

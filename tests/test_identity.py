@@ -31,7 +31,7 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import messages
 from ragfilter.cli.query import query_text
-from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import (
     MAX_LEVEL,
@@ -135,7 +135,7 @@ def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> PoolRe
 
 
 def seen_hits(result: PoolResult) -> str:
-    made = as_user(result)
+    made = replay_as_user(result)
     return repr([(h.id, h.chunk.title, h.chunk.text) for h in (*made.hits, *made.kept)])
 
 

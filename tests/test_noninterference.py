@@ -34,7 +34,7 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.query import query_text
-from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import cutoff_detail
@@ -62,7 +62,7 @@ class Steady(Ports):
 
 def made_as_the_user(result: PoolResult) -> str:
     """Everything that is shown or saved as the user, without times."""
-    view = as_user(result)
+    view = replay_as_user(result)
     shown = report.rows(result)
     points = curve_plot.place(view, shown, cutoff_detail(view))
     told = (
@@ -154,7 +154,7 @@ def test_rank_gap_and_confidence_are_those_of_what_the_user_sees(
         (3, "c", "low"),
     ]
     assert [None if row.gap is None else round(row.gap, 2) for row in rows] == [None, 0.08, 0.27]
-    assert [hit.id for hit in as_user(mixed).kept] == [hit.id for hit in mixed.kept]
+    assert [hit.id for hit in replay_as_user(mixed).kept] == [hit.id for hit in mixed.kept]
     # An operator sees where hidden chunks are, and how many.
     assert len(report.rows(mixed, as_operator=True)) == 3 + len(hidden)
     told = "1 chunk hidden" if len(hidden) == 1 else f"{len(hidden)} chunks hidden"

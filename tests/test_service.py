@@ -35,9 +35,9 @@ from ragfilter.basics.threads import Abandoned, check_stopped, stopping, within
 from ragfilter.cli import main
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
+from ragfilter.service.access import MAX_BYTES, Caller, Refused, read_tokens, token_hash
 from ragfilter.service.app import Serving, make_app
 from ragfilter.service.executor import Executor
-from ragfilter.service.gate import MAX_BYTES, Caller, Refused, read_tokens, token_hash
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import Replays, as_user, replay
+from ragfilter.engine.replay import Replays, replay, replay_as_user
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.base import strategies
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
@@ -76,7 +76,7 @@ def test_steps_shared_between_replays_change_nothing(
         for pool, each, level in asked:
             shared, alone = replays.of(pool, each, User(level)), replay(pool, each, User(level))
             assert timeless(shared) == timeless(alone)
-            assert timeless(replays.as_user(shared)) == timeless(as_user(alone))
+            assert timeless(replays.as_user(shared)) == timeless(replay_as_user(alone))
 
 
 def test_a_later_setting_decides_no_earlier_layer_again() -> None:

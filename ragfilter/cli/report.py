@@ -1,4 +1,4 @@
-"""The command group `ragfilter report`: one HTML file for others.
+"""The command group `ragfilter report`: write an HTML file to share.
 
 Source: docs/design.md#reports.
 """
@@ -16,7 +16,7 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, File, Filtering, Place, Text, file_of, load_config
 from ragfilter.cli.query import answer_of
 from ragfilter.cli.runs import RunId
-from ragfilter.engine.replay import as_user, unfiltered
+from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import runs
 from ragfilter.model import PoolResult
@@ -43,7 +43,7 @@ def query(
     with place.open("report") as bench:
         backends = place.backends(bench)
         prices = bench.prices
-        result = as_user(options.ask(text, loaded.settings, backends, user))
+        result = replay_as_user(options.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = reports.ReportOrigin(
             collection.name, bench.version_seen(collection.name, result.user),
@@ -62,7 +62,7 @@ def query(
             )
         else:
             other = compared_settings(against, bench)
-            first = as_user(options.ask(text, other.settings, backends, user))
+            first = replay_as_user(options.ask(text, other.settings, backends, user))
             names = (
                 replace(other, settings=first.settings),
                 reports.Called("these settings", loaded.profile, result.settings),

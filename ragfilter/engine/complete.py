@@ -30,7 +30,7 @@ from ragfilter.model import (
     Hit,
     Judgement,
     Need,
-    PendingKind,
+    NeedKind,
     Pool,
     PoolResult,
     User,
@@ -58,7 +58,7 @@ def complete_all(
     backends: Backends,
     user: User | None = None,
     *,
-    kinds: Container[PendingKind] = ("rerank", "judge", "prune"),
+    kinds: Container[NeedKind] = ("rerank", "judge", "prune"),
     replay: Replay = replay,
     push_down: bool = False,
 ) -> PoolResult:
@@ -165,7 +165,7 @@ class Completion:
         return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)
 
 
-def without_failures(pool: Pool, *kinds: PendingKind) -> Pool:
+def without_failures(pool: Pool, *kinds: NeedKind) -> Pool:
     """Remove failures of these kinds from the pool, so that the failed calls are needed again."""
     if "judge" in kinds:
         pool = replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
@@ -262,7 +262,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
     return _with(pool, "contributions", dict(zip(hits, values, strict=True)))
 
 
-def _with_failure(pool: Pool, kind: PendingKind, model: str, error: Exception) -> Pool:
+def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> Pool:
     """Add a model's failure to the pool. A third-party model may raise anything, and its message
     may contain secrets."""
     what, ours = MODEL_OF[kind], isinstance(error, (RagfilterError, TimeoutError))

@@ -44,7 +44,7 @@ def replay(
     Until the pool has it, such a layer falls back, and the note in its trace says so.
     """
     memo = {} if memo is None else memo
-    user = clearance.viewer(user, settings)
+    user = clearance.effective_user(user, settings)
     settings = clearance.with_clearance(settings, user)
     # If the query compares nothing, the settings of the entities layer make no difference here.
     sides_key = pool.entities and settings.entities
@@ -114,7 +114,7 @@ def keep(
     return hits, tuple(needs)
 
 
-def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
+def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
     """The result as its user sees it: for the same pool without the chunks that clearance hides.
 
     Ranks, gaps, counts and reasons refer only to visible chunks, so that nothing reveals a hidden
@@ -125,7 +125,7 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     if all(user.sees(hit.chunk) for hit in pool.hits):
         return result
     memo = {} if memo is None else memo
-    key = (as_user, user)
+    key = (replay_as_user, user)
     if key not in memo:
         memo[key] = clearance.visible_pool(pool, user), {}
     visible, own = memo[key]
@@ -143,7 +143,7 @@ def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> t
     """
     own: tuple[str, ...] = ("query", "rules")
     hits = _of_files(pool.hits, settings)
-    user = clearance.viewer(user, settings)
+    user = clearance.effective_user(user, settings)
     if settings.retrieval.lexical and pool.lexical_user == user:
         own = (*own, "lexical")
     elif pool.lexical_user is not None:
@@ -209,7 +209,7 @@ def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tupl
 
     Clearance applies here too, if it is on: the comparison must not show hidden chunks.
     """
-    user = clearance.viewer(user, settings)
+    user = clearance.effective_user(user, settings)
     hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
     return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]
 
@@ -251,7 +251,7 @@ class Replays:
 
     def as_user(self, result: PoolResult) -> PoolResult:
         """Call `as_user` with a result."""
-        return as_user(result, memo=self._memo(result.pool))
+        return replay_as_user(result, memo=self._memo(result.pool))
 
     def _memo(self, pool: Pool) -> ReplayMemo:
         """The memo for this pool; a new one if the pool is another or the memo is full."""

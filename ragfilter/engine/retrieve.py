@@ -1,4 +1,4 @@
-"""Gather: one wide query to the store. Only this module and `engine.complete` have effects.
+"""Gather a pool from the store, and with `run` decide over it, too.
 
 Source: docs/design.md#pool, with the measurements behind "wide pool, doubled, then `ids=`".
 """
@@ -14,7 +14,7 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
 from ragfilter.engine.complete import complete_all, references_of
-from ragfilter.engine.replay import as_user, entering_hits, replay, scan_rules
+from ragfilter.engine.replay import entering_hits, replay, replay_as_user, scan_rules
 from ragfilter.engine.search import (
     LEXICAL_DEPTH,
     Backends,
@@ -28,7 +28,7 @@ from ragfilter.engine.search import (
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec, nearness
-from ragfilter.layers.clearance import is_clean, viewer, visible_pool, with_clearance
+from ragfilter.layers.clearance import effective_user, is_clean, visible_pool, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score, User
 from ragfilter.protocols import Catalogue, Collection, DistinctRules, Vectors
@@ -80,7 +80,7 @@ def _log(result: PoolResult, ms: float) -> None:
     """Log one line per query, with figures in the record's `fields`, from what the user sees."""
     if not log.isEnabledFor(logging.INFO):
         return
-    n_retrieved, n_kept = as_user(result).retrieved, len(result.kept)
+    n_retrieved, n_kept = replay_as_user(result).retrieved, len(result.kept)
     reduction = 1 - n_kept / n_retrieved if n_retrieved else 0.0
     near = nearness(visible_pool(result.pool, result.user))
     fields = {
@@ -128,7 +128,7 @@ def _gather(
     started = perf_counter()
     backends = backends.snapshot()
     collection, incomplete = backends.collection, backends.incomplete
-    user = viewer(user, settings)
+    user = effective_user(user, settings)
     settings = with_clearance(settings, user)
     # A layer that reads the whole pool needs the same pool as on the page to decide the same.
     far = wide or _any_reads_all(_on(settings))

@@ -22,7 +22,7 @@ from ragfilter.engine.retrieve import usable_hits, wanted_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.families import Family, Proposal, as_finding, find_families, propose
 from ragfilter.rules.lint import Finding
@@ -40,7 +40,7 @@ holds."""
 
 @dataclass(frozen=True, slots=True)
 class GatheredQuestions:
-    """Labelled questions with their pools and kept chunks, ready to measure changes.
+    """Labelled or asked questions with their pools and kept chunks, ready to measure changes.
 
     `book` has the rules of the pools. `found_by` maps chunk id → query id → the chunk's rule in
     that question's pool. `verdicts` caches the rules' verdicts by question and rule. `short` are
@@ -160,7 +160,7 @@ def make_labelled(
         for hit in (*pool.hits, *pool.reachable):
             found_by[hit.id][query_id] = hit.chunk.rule
     labelled = GatheredQuestions(
-        pools, qrels, settings, viewer(user, settings), {}, _book(pools), dict(found_by), {}
+        pools, qrels, settings, effective_user(user, settings), {}, _book(pools), dict(found_by), {}
     )
     return replace(labelled, kept={i: labelled._replay(pool)[0] for i, pool in pools.items()})
 

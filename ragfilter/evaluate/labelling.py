@@ -24,7 +24,7 @@ from ragfilter.evaluate.measure import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.model import User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import ChunkRow
@@ -113,7 +113,7 @@ def requests(
     if backends.chat is None:
         raise InputError("Proposing labels needs an LLM, and none is configured.", remedy=NO_LLM)
     model = backends.chat.name
-    judge, viewed = settings.judge, viewer(user, settings)
+    judge, viewed = settings.judge, effective_user(user, settings)
     plain = settings.with_values({"judge.enabled": False, "retrieval.source_pattern": ""})
     for question in dict.fromkeys(text.strip() for text in questions):
         own = [label for label in standing if label.query == question]

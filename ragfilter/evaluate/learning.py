@@ -25,7 +25,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
 from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import cut, cutoff_detail
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import (
@@ -236,7 +236,7 @@ def example(
     trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids = detail.ids[:DEPTH] if detail else ()
     hits = {hit.id: hit for hit in result.hits}
-    inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
+    inputs = LayerInput(base, pool, scan_rules(pool), effective_user(user, base))
     relevant = relevant_of(labels)
     return TrainingExample(
         pool.query,

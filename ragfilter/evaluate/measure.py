@@ -1,8 +1,8 @@
-"""Measures variants of settings over queries. Nothing else does.
+"""Measures variants of settings over queries. Only `sweep` and `effect` count without it.
 
 `measure` has side effects: one search per query, and the model calls that the variants need. It
-yields the records query by query, so an early stop loses nothing. `count` is pure: it replays a
-pool with every variant and counts. All figures follow from these records; see `evaluate.frame`.
+yields the records query by query, so an early stop loses nothing. `records_of` is pure: it replays
+a pool with every variant and counts. All figures follow from records; see `evaluate.frame`.
 
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework"; Adaptive Filtering
 Algorithm, "Evaluation Metrics". Conventions:
@@ -32,7 +32,7 @@ from ragfilter.evaluate.metrics import ndcg, relevant_of
 from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
 from ragfilter.evaluate.variants import UNFILTERED, Variant
 from ragfilter.layers.base import nearness
-from ragfilter.layers.clearance import viewer, visible_pool
+from ragfilter.layers.clearance import effective_user, visible_pool
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User
 from ragfilter.protocols import ChatModel, Progress
@@ -54,7 +54,7 @@ class QueryRecord:
     without the search (0 for a plain search, which has none), and `query_ms` the time of the whole
     query, with store and models (0 if it was not run by itself). `llm_tokens` and `llm_ms` are the
     judge's; `fallback`: the judge failed, and `error` says how. `waiting`: a layer fell back.
-    `nearness` is the best distance as a share of the background, None without one; it is not saved.
+    `nearness` is the best distance as a share of the background, None without one.
     A plain search has a `curve`. `ids` and `lost_ids` are chunk ids and are never saved.
     """
 
@@ -126,7 +126,7 @@ def check_llm(variants: Sequence[Variant], chat: ChatModel | None) -> None:
 def viewer_of(variants: Sequence[Variant], user: User | None) -> User:
     """One user for all variants: `user`, or the public if there is none and a variant needs it."""
     settings = [variant.settings for variant in variants]
-    return viewer(user, next((s for s in settings if s.clearance.enabled), settings[0]))
+    return effective_user(user, next((s for s in settings if s.clearance.enabled), settings[0]))
 
 
 def completed_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:

@@ -30,7 +30,7 @@ from ragfilter.engine.retrieve import usable_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import viewer, visible_pool, with_clearance
+from ragfilter.layers.clearance import effective_user, visible_pool, with_clearance
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User, undecided
@@ -143,7 +143,7 @@ def build_matrix(
     those; pass the rest separately with empty `qrels`. Chunks that `user` cannot see, and their
     rules, are left out.
     """
-    viewed = viewer(user, settings)
+    viewed = effective_user(user, settings)
     questions = _prepare_all(pools, qrels, settings, viewed)
     ids: dict[str, list[str]] = defaultdict(list)
     for chunk in chunks:
@@ -188,7 +188,7 @@ def build_parts(
     Raises RuleError if the rule cannot be read.
     """
     read = parse(rule)
-    viewed = viewer(user, settings)
+    viewed = effective_user(user, settings)
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
     labelled = sum(i in qrels for i in pools)
     met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}

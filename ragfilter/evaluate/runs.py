@@ -22,8 +22,8 @@ from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_d
 from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
-from ragfilter.layers.clearance import viewer, with_clearance
-from ragfilter.layers.origin import origin, profile_name
+from ragfilter.layers.clearance import effective_user, with_clearance
+from ragfilter.layers.tuned_on import origin, profile_name
 from ragfilter.model import User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -204,7 +204,7 @@ def plan(
     bench: Workbench,
 ) -> Plan:
     """The plan of a run over these labels. Raises StoreError."""
-    collection, who = backends.collection, viewer(user, settings)
+    collection, who = backends.collection, effective_user(user, settings)
     settings = with_clearance(settings, who)
     return Plan(
         collection=collection.name,

@@ -41,9 +41,9 @@ from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.base import far_end
-from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategies, strategy
+from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings, TunedOn

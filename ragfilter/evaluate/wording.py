@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
-from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
+from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.settings.schema import Calibration, Settings, field
 from ragfilter.text.numbers import counted, distance, signed
 

@@ -36,7 +36,7 @@ UNREADABLE_MESSAGE = (
 )
 
 
-def viewer(user: User | None, settings: Settings) -> User:
+def effective_user(user: User | None, settings: Settings) -> User:
     """The user who asks: `user`, whatever the settings say. Without one, it is the public user if
     the layer is on, or else a user who sees everything."""
     if user is not None:
@@ -54,7 +54,7 @@ def with_clearance(settings: Settings, user: User) -> Settings:
 
 def is_clean(chunk: Chunk, settings: Settings, scan: Scan, user: User | None) -> bool:
     """Whether the user can see `chunk` and, if rules are on, its rule holds."""
-    if not viewer(user, settings).sees(chunk):
+    if not effective_user(user, settings).sees(chunk):
         return False
     return not settings.query_must.enabled or scan.passes(chunk.rule)
 
@@ -129,7 +129,7 @@ def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
     return chunk if refs is chunk.refs else replace(chunk, refs=refs)
 
 
-def for_user(result: PoolResult) -> PoolResult:
+def redacted(result: PoolResult) -> PoolResult:
     """Make a result of visible hits safe for its user: remove everything that names or describes
     hidden chunks, and the LLM's raw answers, which may name anything."""
     user = result.user

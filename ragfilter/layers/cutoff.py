@@ -21,11 +21,11 @@ from ragfilter.layers.base import (
     in_order,
     summary_line,
 )
-from ragfilter.layers.origin import check_tuned
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.top_k import limit as top_k_limit
+from ragfilter.layers.tuned_on import check_tuned
 from ragfilter.model import (
     Cut,
     CutoffDetail,
@@ -139,7 +139,7 @@ def cutoff_detail(result: PoolResult) -> CutoffDetail | None:
     return detail if isinstance(detail, CutoffDetail) and detail.ids else None
 
 
-def acting(result: PoolResult) -> Settings:
+def settings_that_cut(result: PoolResult) -> Settings:
     """The settings with the strategy that was used: another replaces one that lacks a background,
     scores or a calibration."""
     detail = cutoff_detail(result)
@@ -151,7 +151,7 @@ def acting(result: PoolResult) -> Settings:
 def unknown_score(result: PoolResult) -> str:
     """A sentence that says so if no hit has the score to cut by; otherwise empty."""
     score, detail = result.settings.cutoff.score, cutoff_detail(result)
-    if detail is None or not score or by_name(result.hits, score, result.pool):
+    if detail is None or not score or distances_by_score(result.hits, score, result.pool):
         return ""
     there = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
     return (
@@ -206,7 +206,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decision]:
     """The drop of each hit, by id, that is beyond the limit of every search that found it."""
     limits, beyond = read_limits(inputs.settings.cutoff.limits), dict[str, Decision]()
-    columns = {name: by_name(hits, name, inputs.pool, places=True) for name in limits}
+    columns = {name: distances_by_score(hits, name, inputs.pool, places=True) for name in limits}
     for hit in hits:
         values = {name: column[hit.id] for name, column in columns.items() if hit.id in column}
         if values and all(value > limits[name] + EPSILON for name, value in values.items()):
@@ -238,7 +238,7 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     settings, pool = inputs.settings.cutoff, inputs.pool
     values_of = strategy(settings.strategy).values_of
     if settings.score and values_of is None:
-        named = by_name(pins + free, settings.score, pool)
+        named = distances_by_score(pins + free, settings.score, pool)
         if named:
             return _by_score(pins, free, named, inputs)
     if inputs.reranked and pool.scores_are_ranks:
@@ -272,7 +272,7 @@ def _by_score(
     """Use the score that the settings name. Hits without it count as far as the farthest hit."""
     score, far = inputs.settings.cutoff.score, max(named.values())
     free = tuple(sorted(free, key=lambda h: (named.get(h.id, far), h.id not in named)))
-    own = by_name(inputs.own_hits, score, inputs.pool).values()
+    own = distances_by_score(inputs.own_hits, score, inputs.pool).values()
     background = far_end(tuple(own)) if len(own) >= BACKGROUND_FROM else None
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
@@ -301,7 +301,7 @@ def _by_probability(
     return _Scale(free, "probability", tuple(values), 1.0)
 
 
-def by_name(
+def distances_by_score(
     hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False
 ) -> dict[str, float]:
     """The score of this name as a distance, by hit id; hits without it are left out. With

@@ -19,7 +19,7 @@ from typing import Protocol
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
+from ragfilter.layers.clearance import effective_user, is_clean, with_visible_refs
 from ragfilter.model import (
     Chunk,
     Decision,
@@ -44,7 +44,7 @@ Finder = Callable[[str], Chunk | None]
 """Returns the chunk with an id, or None if expansion must not add or pass through it."""
 
 
-class Library(Protocol):
+class ChunkSource(Protocol):
     """The part of `protocols.Collection` needed to find what references lead to."""
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
@@ -61,7 +61,7 @@ class ReachedChunk:
     via: str
 
 
-def finder(collection: Library) -> Finder:
+def finder(collection: ChunkSource) -> Finder:
     """A finder of all chunks of a collection, without texts if there is a catalogue."""
     catalogue = collection.catalogue()
     if catalogue is not None:
@@ -140,7 +140,7 @@ def prompt_for_user(
     asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None
 ) -> JudgePrompt:
     """The prompt about `asked` for this user, without references to chunks hidden from them."""
-    shown = with_visible_refs(asked, pool, viewer(user, settings))
+    shown = with_visible_refs(asked, pool, effective_user(user, settings))
     return build_prompt(pool.query, shown, settings.judge, pool.space)
 
 

@@ -11,7 +11,7 @@ from itertools import compress, islice
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
-from ragfilter.rules.explain import differing_value
+from ragfilter.rules.explain import differing_quantity
 from ragfilter.text.numbers import chunks
 
 REFERENCES = "query_must.references"
@@ -98,7 +98,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    kind = differing_value(hit.chunk.rule, result.query)
+    kind = differing_quantity(hit.chunk.rule, result.query)
     return f"were about another {kind}" if kind else "were for other questions"
 
 

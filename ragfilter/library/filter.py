@@ -20,12 +20,12 @@ from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.base import BACKGROUND_FROM
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
-from ragfilter.layers.origin import SCALED
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.tuned_on import SCALED
 from ragfilter.library.documents import (
     EDGE,
     NEGATED,
@@ -38,7 +38,7 @@ from ragfilter.library.documents import (
     to_hits,
 )
 from ragfilter.library.result import Result, to_result
-from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, Space, User
+from ragfilter.model import Chunk, Cut, Entity, NeedKind, Pool, Space, User
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.field import MAX_CHUNKS
@@ -148,7 +148,7 @@ class Filter:
         """
         started_ns = time_ns()
         query = check_asked(query, user)
-        user = viewer(user, self.settings)
+        user = effective_user(user, self.settings)
         hits, space, warnings = to_hits(docs, scores, metric, user)
         reranks = self.reranker is not None and always_reranks(self.settings.quality)
         score = self.settings.cutoff.score
@@ -282,7 +282,7 @@ class Filter:
 
     def _complete(self, pool: Pool, user: User) -> Any:
         backends = self.backends(_PassedChunks({hit.id: hit.chunk for hit in pool.hits}), None)
-        models: dict[PendingKind, object]
+        models: dict[NeedKind, object]
         models = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
         kinds = [kind for kind, model in models.items() if model is not None]
         return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from ragfilter import model, report
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
-from ragfilter.engine.replay import as_user
-from ragfilter.layers.clearance import for_user
+from ragfilter.engine.replay import replay_as_user
+from ragfilter.layers.clearance import redacted
 from ragfilter.layers.cutoff import unknown_score
 from ragfilter.library.documents import FUSED, Metrics
-from ragfilter.model import MODEL_OF, Hit, PendingKind, User
+from ragfilter.model import MODEL_OF, Hit, NeedKind, User
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow
 from ragfilter.report.document import explain
@@ -124,7 +124,7 @@ def watch(watcher: Watcher | None) -> None:
 
 def to_result(decided: model.PoolResult, started_ns: int) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
-    mine = for_user(as_user(decided))
+    mine = redacted(replay_as_user(decided))
     result = Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
     if _watcher is not None:
         _watcher(result, started_ns)
@@ -160,7 +160,7 @@ def keep(
 
 
 @cache
-def _lacks(kind: PendingKind) -> None:
+def _lacks(kind: NeedKind) -> None:
     """Say once what the filter lacks, since that is the same for every query."""
     what = MODEL_OF[kind]
     log.warning(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, TypeVar
 from pydantic import Field
 
 from ragfilter import __version__, protocols, report
-from ragfilter.engine.replay import as_user
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import RagfilterError, extra
 from ragfilter.layers.judge import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
@@ -83,7 +83,7 @@ class ChunkTools:
             settings = settings.with_values(_at_most(k, settings))
         searched = self.workspace[collection or self.collection]
         pool_result = searched.search(query, settings, user=self.user)
-        result = as_user(pool_result)
+        result = replay_as_user(pool_result)
         refs = report.references(result)
         return {
             "status": result.status,

@@ -1,4 +1,4 @@
-"""Small static plots, as coordinates for an SVG that the templates write. Pure.
+"""Small static plots, as coordinates for SVGs in the templates. Pure.
 
 A chart library would add megabytes to every report, mostly for interaction.
 """
@@ -20,7 +20,7 @@ At = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One mark. `css` names its colour; `told` is its tooltip."""
+    """A mark. `css` names its colour; `told` is its tooltip."""
 
     x: float
     y: float
@@ -51,7 +51,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Maps the values of two axes, each from its first to its last, to positions in a drawing."""
+    """Maps the ranges of two axes, from first to last value, to positions in a drawing."""
 
     xs: At
     ys: At
@@ -77,19 +77,19 @@ class Axes:
         return Line(css, tuple(self.at(*each) for each in points))
 
     def box(self, css: str, x: At, y: At) -> Line:
-        """A filled rectangle between two values of each axis."""
+        """A filled rectangle between two values on each axis."""
         return self.line(css, [(x[0], y[0]), (x[0], y[1]), (x[1], y[1]), (x[1], y[0])])
 
     def grid(
         self, ys: Sequence[float], form: str, name: str = ""
     ) -> tuple[list[Line], list[Point]]:
-        """A horizontal line at each of these values, labelled, with the name of the axis above."""
+        """Labelled horizontal lines at these values, with the name of the axis above them."""
         lines = [self.line("grid", [(self.xs[0], y), (self.xs[1], y)]) for y in ys]
         labels = [Point(self.left - 6, self.y(y) + 4, "end", label=f"{y:{form}}") for y in ys]
         return lines, [*labels, Point(self.left, self.top - 8, "start", label=name)]
 
     def under(self, xs: Sequence[float], name: str) -> list[Point]:
-        """Labels for these values below the frame, with the name of the axis below them."""
+        """Labels for these values below the frame, and the name of the axis below them."""
         middle = (self.left + self.right) / 2
         at = self.height - self.below
         labels = [Point(self.x(x), at + 15, "middle", label=f"{x:g}") for x in xs]
@@ -97,7 +97,7 @@ class Axes:
 
 
 def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
-    """Every hit by rank and distance, kept or in the colour of the layer that dropped it."""
+    """Every hit by rank and distance, in the colour of the layer that dropped it, if any."""
     ranked = [row for row in rows if row.rank > 0]
     if not ranked:
         return Drawing(0, "")
@@ -118,7 +118,7 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
 
 
 def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing:
-    """A mean with its interval for every row, from 0 to 1."""
+    """The mean of every row with its interval, from 0 to 1."""
     frame = Axes((0, 1), (0, 1), _row(len(rows)) + 14, left=190, right=WIDTH - 60)
     points, lines, texts = [], [], []
     for mark in UNIT:
@@ -144,7 +144,7 @@ def tradeoff(
     named: Collection[str],
     strong: str = "",
 ) -> Drawing:
-    """Precision against recall of every row (name, recall, precision), with the line of the oracle.
+    """Precision against recall for every row (name, recall, precision), with the oracle's line.
     Rows in `named` are labelled."""
     frame = Axes((0, 1), (0, 1), 330, right=WIDTH - 130)
     lines, texts = frame.grid(UNIT, "g", "precision")

@@ -1,10 +1,10 @@
-"""The reports: of one question, under one set of settings or two, and of labelled queries, for a
-run or two sides. Pure.
+"""Reports on one question, with one or two sets of settings, and on labelled queries, for a run or
+two sides. Pure.
 
-Reports of a question contain only what their user may see, even if an operator makes them. Reports
-of queries name questions and figures, but no chunks. Each is one HTML text,
-with styles and plots inside it and nothing to fetch. Every value is escaped, since a chunk's text
-is data, and a content security policy in the file forbids all requests.
+A report on a question contains only what its user can see, even if an operator makes it. A report
+on queries has questions and figures, but no chunks. Each is one HTML text with its styles and plots
+inline. Every value is escaped, since a chunk's text is data, and a content security policy in the
+file forbids all requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter import __version__
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
-from ragfilter.engine.replay import as_user, unfiltered
+from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, query_sets, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportOrigin:
-    """What a report was made from, so that it can be reproduced."""
+    """The origin of a report, so that it can be reproduced."""
 
     collection: str
     collection_version: str
@@ -78,19 +78,19 @@ def origin_of(run: Run) -> ReportOrigin:
 def render(template: str, **values: Any) -> str:
     """Render a template."""
     page = _environment().get_template(template).render(layers=LAYERS, **values)
-    # Foreign text may contain lone surrogates, which no file can hold.
+    # Foreign text may contain lone surrogates, which cannot be written to a file.
     return whole(page)
 
 
 def command(*words: str, user: User) -> str:
-    """A shell command that repeats a report as its user."""
+    """A shell command that makes a report again as its user."""
     level = ("--level", str(user.level)) if user.level else ()
     departments = (word for name in user.departments for word in ("--department", name))
     return shlex.join(("ragfilter", *words, *level, *departments))
 
 
 def viewed(user: User) -> str:
-    """The user for whom something was made, in words."""
+    """The user for whom a report was made, in words."""
     if user.unrestricted:
         return "everyone: clearance is off"
     named = f", departments {', '.join(user.departments)}" if user.departments else ""
@@ -142,8 +142,8 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer as a report shows it. `doubt` says that the context may not hold it, or that the
-    LLM failed."""
+    """An answer as a report shows it. `doubt` says that the context may not contain the answer, or
+    that the LLM failed."""
 
     name: str
     by: str
@@ -161,9 +161,9 @@ def of_query(
     answers: Sequence[ShownAnswer] = (),
     called: str = "",
 ) -> str:
-    """A report of one question: what was dropped and why, and its effect on prompt and answer.
+    """A report on one question: what was dropped and why, and the effect on prompt and answer.
     `called` names the settings."""
-    result = as_user(result)
+    result = replay_as_user(result)
     listed = rows(result)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
     kept = sorted((row for row in listed if row.place is not None), key=lambda row: row.place or 0)
@@ -204,8 +204,8 @@ def of_two(
     prices: Prices | None = None,
     answers: Sequence[ShownAnswer] = (),
 ) -> str:
-    """A report of one question with two settings: who keeps what, and why the other does not."""
-    a, b = (as_user(result) for result in results)
+    """A report on one question with two sets of settings: what each keeps or drops, and why."""
+    a, b = (replay_as_user(result) for result in results)
     contrasted = contrast(a, b)
     labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]
     return render(
@@ -241,7 +241,7 @@ def _command(result: PoolResult, file: str) -> str:
 def size(
     name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None
 ) -> dict[str, object]:
-    """What a side sends within the settings' budget, and what 1,000 such questions cost."""
+    """The chunks and tokens in a side's prompt, and the cost of 1,000 such prompts."""
     sent, total = in_prompt(hits, settings)
     cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
     return {"name": name, "chunks": sent, "tokens": total, "cost": cost, "currency": currency}
@@ -274,8 +274,8 @@ def of_run(
     since: Sequence[str] = (),
     sets: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """A report of a run: every alternative with its interval, what each layer gains, and what is
-    lost. `since` is what `runs.changed_since` says, and `sets` are as for `runs.settings_name`."""
+    """A report on a run: every alternative with its interval, the gains of each layer, and lost
+    chunks. `since` has the notes of `runs.changed_since`, `sets` is as for `runs.settings_name`."""
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
@@ -318,7 +318,7 @@ def of_run(
 def of_runs(
     compared: ComparedRuns, names: tuple[Called, Called], prices: Prices | None = None
 ) -> str:
-    """A report of two sides over the same queries, which are rows of two runs."""
+    """A report on two sides, which are rows of two runs, over the same queries."""
     run, changes = compared.runs[1], compared.changes
     changed = [each for each in changes if each["gain"]]
     verdict = f"B is {wording.compared(compared.paired.gain)} A in mean F1."

@@ -1,11 +1,11 @@
-"""A result written out: as the JSON document of `query --json`, and as the debug trace. Pure.
+"""A result as the JSON document of `query --json`, and as the debug trace. Pure.
 
-Sources: docs/design.md#json. Of the trace: Adaptive Filtering Algorithm, "Debugging" (hits, gaps,
-thresholds, cut, final list); Adaptive Result Filtering, "Debug Mode" (strategy, constraints, what
-fell); Filtering, layer 3 (rounds: what was asked for, excluded, kept). In our own words.
+Source: docs/design.md#json. For the trace: Adaptive Filtering Algorithm, "Debugging" (hits, gaps,
+thresholds, cut, final list); Adaptive Result Filtering, "Debug Mode" (strategy, constraints,
+dropped hits); Filtering, layer 3 (rounds: requested, excluded, kept). In our own words.
 
-Distances and gaps have four decimals in the trace, as in the second of these: the steps between
-them can then be checked by hand. Everywhere else (`ragfilter.text.numbers`) they have three.
+Distances and gaps in the trace have four decimals, as in "Debug Mode", so that the gaps can be
+checked by hand. Everywhere else (`ragfilter.text.numbers`), they have three.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from math import isnan
 from typing import Any
 
 from ragfilter.answer.context import sent
-from ragfilter.engine.replay import as_user, unfiltered
+from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
@@ -35,16 +35,16 @@ ROUND = ("retrieved", "excluded", "kept")
 
 def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every
-    hit names the chunks it refers to in ``refs``. Kept hits have their ``text`` and ``metadata``;
+    hit has the chunks that it refers to in ``refs``. Kept hits have ``text`` and ``metadata``;
     ``decisions`` has the decisions of every layer, in order. ``hidden``, the number of chunks that
-    clearance dropped, is None, since the user must not know. A pruned hit also has its
-    ``prompt_text``, and a hit of several searches its ``scores`` by name.
+    clearance dropped, is None, since the user must not know it. A pruned hit also has its
+    ``prompt_text``, and a hit from several searches its ``scores`` by name.
 
     ``success``, ``message``, ``count`` and ``max_security_level`` come from the Adaptive
-    Retrieval System's return format; its context is ``kept``, its error ``status``.
+    Retrieval System's return format; ``kept`` is its context, and ``status`` its error.
     """
     highest = max_security_level(result)
-    result = as_user(result)
+    result = replay_as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)
     rounds, widths = result.trace("query_must").detail, result.trace("quality").detail
     return {
@@ -129,12 +129,12 @@ def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
 
 
 MAX_HITS = 30
-"""Maximum number of hits listed as found; the decisions below list as many."""
+"""Maximum number of hits listed as found, and per list of decisions."""
 
 
 def trace_text(result: PoolResult) -> str:
     """The whole trace."""
-    result = as_user(result)
+    result = replay_as_user(result)
     listed = rows(result)
     names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
     lines = [*_head(result), "", *_found(listed)]
@@ -285,12 +285,12 @@ def _value(value: object) -> str:
 
 
 def explain(result: PoolResult, chunk_id: str) -> str:
-    """A headline and one line per layer, as the result's user may see it.
+    """A headline and one line per layer, limited to what the result's user can see.
 
     Raises InputError for a chunk that is not among the hits and, with the same message, for one
-    that the user may not see.
+    that the user cannot see.
     """
-    result = as_user(result)
+    result = replay_as_user(result)
     row = next((row for row in rows(result) if row.id == chunk_id), None)
     if row is None:
         raise InputError(

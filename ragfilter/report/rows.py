@@ -4,7 +4,7 @@ Source: docs/design.md#page and docs/design.md#clearance.
 
 With the clearance layer on, everything here is made for its user. Hidden chunks are left out as if
 they were not in the store: ranks, gaps and counts describe the visible ones.
-`as_operator=True` shows everything, at its real rank.
+`as_operator=True` shows all chunks with their real ranks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragfilter.basics.files import harmless
-from ragfilter.engine.replay import as_user
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
-"""The outcomes that name a kept hit, if a layer gave one; the first match wins."""
+"""Outcomes that are shown for a kept hit if any layer gave one; the first match wins."""
 EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
-"""The layers whose decision best explains a kept hit; of equal ones, the later layer first."""
+"""Layers sorted by how well their decision explains a kept hit; ties: the later layer first."""
 
 
 class ChunkRow(NamedTuple):
-    """One hit as tables show it.
+    """One hit as a row of a table.
 
     `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based
-    place among the kept (None: dropped). `gap` is the distance minus the distance one rank
-    before. If the store gives no distances, `distance` is the rank, `gap` and `similarity` are
-    None, and `confidence` is empty. `layer`, `reason`, `value` and `limit` come from the deciding
+    place among the kept hits (None: dropped). `gap` is the distance minus that of the previous
+    rank. If the store gives no distances, `distance` is the rank, `gap` and `similarity` are None,
+    and `confidence` is empty. `layer`, `reason`, `value` and `limit` come from the deciding
     decision.
     """
 
@@ -70,20 +70,20 @@ class ChunkRow(NamedTuple):
 
 
 COLUMNS: tuple[str, ...] = ChunkRow._fields[:-1]
-"""What tables and files have of a row: all but its last field."""
+"""The fields of a row that tables and files have: all but the last."""
 _INTEGERS = ("rank", "place", "page")
 _FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
 
 
 def visible_ids(result: PoolResult, *, as_operator: bool = False) -> frozenset[str]:
-    """The ids of the hits that may be named: those that its user sees, all for an operator."""
+    """The ids of the hits that may be named: those that the user sees, or all for an operator."""
     return frozenset(hit.id for hit in result.hits if as_operator or result.user.sees(hit.chunk))
 
 
 def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ...]:
     """One row per visible hit, by rank; chunks brought in by an expansion come last."""
-    result = result if as_operator else as_user(result)
+    result = result if as_operator else replay_as_user(result)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
     decisions: dict[str, list[Decision]] = {}
     for trace in result.traces:
@@ -135,7 +135,7 @@ def kept_first(rows: Iterable[ChunkRow]) -> tuple[ChunkRow, ...]:
 
 
 def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
-    """A table with `COLUMNS`, in that order and with the same types even if it is empty."""
+    """A table with `COLUMNS` in order; even an empty table has their types."""
     with extra("eval"):
         import pandas as pd
 
@@ -146,14 +146,14 @@ def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
 
 
 def references(result: PoolResult, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
-    """The references of every hit, by id; for a user, only those they may know of."""
-    result = result if as_operator else as_user(result)
+    """The references of every hit, by id; for a user, only those that they may know."""
+    result = result if as_operator else replay_as_user(result)
     visible_of = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
     return {hit.id: visible_of(hit.chunk) for hit in result.hits}
 
 
 def csv(rows: Iterable[ChunkRow], refs: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The rows as CSV with a header. With `refs` (by id), a last column names each row's
+    """The rows as CSV with a header. With `refs` (by id), the last column has each row's
     references, separated by spaces.
 
     A text cell that a spreadsheet would run as a formula gets a leading apostrophe. Numbers stay
@@ -177,16 +177,16 @@ def _cell(name: str, value: Any) -> Any:
 
 
 def rerank_score(result: PoolResult, hit: Hit) -> float | None:
-    """The score by the current reranker; None if there is none."""
+    """The hit's score from the current reranker; None if it has none."""
     current = result.pool.reranker == reranker_key(result.settings.quality)
     return hit.rerank_score if current else None
 
 
 def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
-    """The decision that explains a hit, out of all decisions about it in layer order.
+    """The decision that explains a hit, among all decisions about it in layer order.
 
-    Dropped: the last drop. Kept: the first that pinned it, brought it in or fell back, otherwise
-    the decision of the first layer in `EXPLAIN` that kept it.
+    For a dropped hit, the last drop. For a kept hit, the first decision that pinned it, brought it
+    in or fell back; otherwise, that of the first layer in `EXPLAIN` that kept it.
     """
     if not kept:
         drops = [d for d in decisions if d.outcome == "dropped"]
@@ -205,10 +205,10 @@ EPSILON = 1e-9
 
 
 def confidence(distance: float, gap_before: float | None, settings: Confidence) -> Level:
-    """high below `high_below`, medium up to `medium_below`, low beyond or after a large gap.
+    """high below `high_below`, medium up to `medium_below`, low beyond it or after a large gap.
 
-    `gap_before` is the distance from the previous hit, None for the first hit. A gap of `large_gap`
-    or more makes the confidence low, however near the hit is.
+    `gap_before` is the gap to the previous hit, None for the first hit. A gap of `large_gap` or
+    more makes the confidence low, however near the hit is.
     """
     if gap_before is not None and gap_before >= settings.large_gap - EPSILON:
         return "low"
@@ -224,8 +224,8 @@ Keeper = Literal["a", "both", "b"]
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """A chunk that at least one of two results keeps, with its row in each. None: that result's
-    search did not find it."""
+    """A chunk that at least one of two results keeps, with its row in each. A row is None if that
+    result's search did not find the chunk."""
 
     id: str
     title: str
@@ -241,7 +241,7 @@ class Pairing:
 
 
 def contrast(a: PoolResult, b: PoolResult) -> tuple[Pairing, ...]:
-    """Every chunk kept by a or b: a's in order, then what only b keeps in b's order."""
+    """Every chunk kept by a or b: a's in order, then those that only b keeps, in b's order."""
     of_a, of_b = ({row.id: row for row in rows(result)} for result in (a, b))
     kept_by_a, kept_by_b = (
         [row for row in kept_first(side.values()) if row.kept] for side in (of_a, of_b)

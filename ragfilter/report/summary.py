@@ -1,5 +1,5 @@
-"""A result at a glance: how many chunks are kept, why, what each layer did, and the tokens saved;
-and the same as a story for an audience, without jargon. Pure.
+"""A result at a glance: how many chunks are kept, why, what each layer did, and the tokens saved.
+Also tells it as a story for an audience, without jargon. Pure.
 
 Source: docs/design.md#page (what the first screen answers). For the story, every layer declares its
 own phrase (`LayerSpec.plain`).
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import as_user, unfiltered
+from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import side_by_side
 from ragfilter.layers.registry import layer
@@ -28,8 +28,8 @@ class Summary:
 
     `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
     search (`unfiltered` chunks, of which `left_out` do not fit); both within the context budget.
-    `layers` are what each did, also in words. `strategies` is how many hits each cutoff strategy
-    would keep; empty if the cutoff is off.
+    `layers` has what each layer did, also in words. `strategies` has how many hits each cutoff
+    strategy would keep; it is empty if the cutoff is off.
     """
 
     kept: int
@@ -44,8 +44,8 @@ class Summary:
 
 
 def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
-    """How many chunks stay and why, how many tokens that saves, and what each layer did."""
-    result = result if as_operator else as_user(result)
+    """Summarise how many chunks stay and why, how many tokens this saves, and what layers did."""
+    result = result if as_operator else replay_as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)
     sent, tokens_unfiltered = in_prompt(plain, result.settings)
     return Summary(
@@ -79,10 +79,10 @@ def headline(result: PoolResult) -> str:
 
 
 def max_security_level(result: PoolResult) -> int | None:
-    """The highest clearance among the kept chunks. If the user's level is too low for all chunks,
-    the highest that would have been needed.
+    """The highest clearance among the kept chunks or, if the user's level is too low for all
+    chunks, the highest level that any of them needs.
 
-    None if nothing is kept for another reason, or if the level of a kept chunk cannot be read.
+    None if nothing is kept for another reason, or if a kept chunk's level cannot be read.
     Source: Adaptive Retrieval System, "Return Format".
     """
     if result.status == "insufficient_clearance":
@@ -154,13 +154,13 @@ def layer_line(trace: LayerTrace, result: PoolResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DropGroup:
-    """What one layer dropped for one reason. `words` follow the number of `ids`."""
+    """The chunks that one layer dropped for one reason. `words` follow the number of `ids`."""
 
     layer: LayerName
     words: str
     ids: tuple[str, ...]
     setting: str = ""
-    """The path of the setting that decided about the first of them, if one did."""
+    """The path of the setting that dropped the first of them, if any."""
 
     @property
     def line(self) -> str:
@@ -171,8 +171,8 @@ class DropGroup:
 @dataclass(frozen=True, slots=True)
 class Story:
     """Chunks found, kept and dropped. A plain search would send the first `unfiltered`, as far as
-    they fit; `beyond` of the kept are not among them, and `fell` is what was dropped of them.
-    `brought` of the kept were not found but referred to. Tokens are estimates of the prompt's."""
+    they fit in the prompt; `drops_from_unfiltered` are dropped from these. `brought` kept chunks
+    were only referred to, and `beyond` others were found further down. Tokens are estimates."""
 
     found: int
     kept: int
@@ -182,17 +182,17 @@ class Story:
     tokens_unfiltered: int
     tokens: int
     message: str = ""
-    """Why nothing is kept, if the result says so. That the collection is incomplete is shown next
-    to every story, whatever is kept."""
+    """Why nothing is kept, if the result says so. A note on an incomplete collection is not part of
+    it, since every story shows that."""
     unjudged: str = ""
-    """Why what is kept has no verdict, if an LLM was to judge it."""
+    """Why the kept chunks have no verdicts although an LLM should judge them; empty otherwise."""
     drops_from_unfiltered: tuple[DropGroup, ...] = ()
     beyond: int = 0
 
 
 def story(result: PoolResult) -> Story:
     """Tell the result as its user sees it."""
-    result = as_user(result)
+    result = replay_as_user(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
     plain = unfiltered(result.pool, result.settings, result.user)
     first = {hit.id for hit in plain}
@@ -214,7 +214,7 @@ def story(result: PoolResult) -> Story:
 
 
 def _unjudged(result: PoolResult) -> str:
-    """Why the chunks that stay have no verdict, if an LLM was to judge them."""
+    """Why the kept chunks have no verdicts although an LLM should judge them."""
     if result.trace("judge").failed:
         return "The LLM that was to judge them failed."
     waits = any(need.layer == "judge" for need in result.needs)
@@ -222,8 +222,8 @@ def _unjudged(result: PoolResult) -> str:
 
 
 def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
-    """What plain search finds and what of it passes the filter, why the others do not, and the
-    effect on the prompt. `price` is for a million prompt tokens, in `currency`."""
+    """The story in sentences: what plain search finds, what passes the filter, why the rest does
+    not, and the effect on the prompt. `price` is per million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
     were = "was" if story.brought == 1 else "were"
@@ -271,7 +271,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     if after > before:
         return f"{change}."
     saved = ""
-    # A number without a currency would say nothing.
+    # A price without a currency would mean nothing.
     if price and currency:
         less = numbers.money((before - after) * price / 1e6, currency)
         saved = f", {less} saved per question"
@@ -279,7 +279,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
 
 
 def _falls(result: PoolResult) -> tuple[DropGroup, ...]:
-    """What was dropped, in the order of the layers; within a layer, most frequent reason first."""
+    """The dropped chunks in layer order; within a layer, the most frequent reason first."""
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}
     reasons_by_layer: dict[LayerName, dict[str, list[str]]] = {t.layer: {} for t in result.traces}

@@ -1,7 +1,7 @@
 """Which limit decided how many chunks are kept, and which ones had no effect. Pure.
 
-Several limits shorten a list one after the other. Raising a limit changes nothing if another one
-acts first. So every limit says whether it decided anything and, if not, which one was first.
+Several limits shorten a list one after the other. Raising a limit has no effect if another one acts
+first. So every limit says whether it decided anything and, if not, which limit acted first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ragfilter.layers.cutoff import (
     MAX_RESULTS,
     MIN_RESULTS,
     STRATEGY,
-    by_name,
     cut_hits,
     cutoff_detail,
+    distances_by_score,
 )
-from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.tuned_on import origin
 from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Calibration, Cutoff, Settings, field
@@ -36,9 +36,9 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class SettingLimit:
-    """A limit: the setting at `path` and its value, a number or a choice. `dropped` is how many
-    hits it left out, `held` how many it kept that others left out. If it did neither, `why` says
-    why it was not reached."""
+    """A limit: the setting at `path` and its value, a number or a choice. `dropped` is the number
+    of hits it dropped, `held` the number it kept although others would drop them. If both are 0,
+    `why` says why it was not reached."""
 
     path: str
     value: float | str
@@ -71,7 +71,7 @@ class SettingLimit:
 
 
 def limits(result: PoolResult) -> tuple[SettingLimit, ...]:
-    """Every limit that dropped or kept hits, or was not reached, in the order in which they act."""
+    """All limits that dropped or held hits, or were not reached, in the order in which they act."""
     limits: list[SettingLimit] = []
     for trace in result.traces:
         if trace.enabled and trace.n_in:
@@ -101,8 +101,8 @@ def _of(
 
 
 def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:
-    """The name of the value that the cutoff compared, and each hit's, by id: of those that reached
-    it, and of others that have one. Without a cut, their distances."""
+    """The name of the value that the cutoff compared, and each hit's value, by id; also for hits
+    that have one but did not reach the cutoff. Without a cut, the distances."""
     own = {hit.id: hit.distance for hit in result.hits}
     if detail is None:
         return VALUE_NAMES["distance"], own
@@ -116,18 +116,18 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
         own = {}
     elif score := result.settings.cutoff.score:
         named = detail.value_kind == "named"
-        own = by_name(result.hits, score, result.pool) if named else {}
+        own = distances_by_score(result.hits, score, result.pool) if named else {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class CutLine:
-    """The one line that tells what is kept from what is dropped.
+    """The line that separates kept from dropped hits.
 
-    It is at `limit`, with all that is kept below it but for pins, or after a number of hits, at
-    `place`. If both are None, nothing was cut. `label` names it with its number. `below` and
-    `above` are the values around the limit, and `cliff` says how far apart they are. `larger` says
-    why a larger step near it is not the cliff. `kept` hits stay.
+    It is either at a value, `limit`, with all kept hits except pins below it, or after a number of
+    hits, at `place`. If both are None, nothing was cut. `label` has its name and number. `below`
+    and `above` are the values around the limit, and `cliff` says how far apart they are. `larger`
+    says why a larger step near it is not the cliff. `kept` is the number of kept hits.
     """
 
     label: str
@@ -141,7 +141,7 @@ class CutLine:
 
 
 CLIFF = 2.0
-"""How many times the median step a step must be, at least, to be called a cliff."""
+"""A step is called a cliff if it is at least this many times the median step."""
 
 
 def cut_line(result: PoolResult) -> CutLine | None:
@@ -161,7 +161,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
         return CutLine("no cliff: all chunks stay", cut.kept)
     pinned = trace.count("pinned")
     limit = values[cut.kept - 1] if cut.limit is None else cut.limit
-    # What min_results holds is kept too.
+    # Hits that min_results keeps count as well.
     raised = cut.strategy_kept is not None and cut.kept > pinned
     limit = max(limit, *values[pinned : cut.kept]) if raised else limit
     label = f"limit {numbers.distance(limit)}"
@@ -184,7 +184,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
 
 
 def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
-    """What decided instead of it: ``largest step 0.200 after 1 chunk: skipped``."""
+    """Why the largest step is not the cut: ``largest step 0.200 after 1 chunk: skipped``."""
     cut, k = detail.cut, result.settings.cutoff.max_results
     size, after = max((b - a, n) for n, (a, b) in enumerate(pairwise(detail.values[: 2 * k]), 1))
     more = cut.cliff_after_rank not in (None, cut.kept)
@@ -208,12 +208,12 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
 def change_to_keep(
     result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]
 ) -> SettingChange | None:
-    """The smallest change of a limit of the cutoff that keeps one more (`by` 1) or one less (-1),
-    or as few as it can; `came` and `went` are all chunks that it brings in and drops. None if no
-    limit does.
+    """The smallest change of a cutoff limit that keeps one hit more (`by` 1) or less (-1), or as
+    near to that as possible. `came` and `went` are all chunks that it adds and drops. None if no
+    limit has this effect.
 
-    What the cutoff makes of a value is computed from the compared values. Only the change that is
-    returned is `replayed`, so that layers after the cutoff have their say.
+    Candidates are evaluated by the cutoff alone. The chosen change is `replayed`, to include the
+    effect of the layers after the cutoff.
     """
     detail = cutoff_detail(result)
     if detail is None:
@@ -252,8 +252,8 @@ def change_to_keep(
 
 
 SCALES = ("distance", "similarity")
-"""Units of thresholds that belong to a collection. A rerank score does not: either reranker gives
-it as a probability (docs/tuning.md)."""
+"""Units of thresholds that depend on the collection. Rerank scores do not: both rerankers return
+probabilities (docs/tuning.md)."""
 
 
 def learned_elsewhere(settings: Settings, here: Fit) -> str:
@@ -275,8 +275,8 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
 
 
 def as_applied(result: PoolResult) -> Settings:
-    """The settings as they acted on the result: few hits have no background, so absolute thresholds
-    stand in for the shares of it."""
+    """The settings as applied to the result: if there are too few hits for a background, absolute
+    thresholds replace those that are shares of it."""
     settings, detail = result.settings, cutoff_detail(result)
     values: dict[str, object] = {}
     if detail is not None and detail.cut.strategy != settings.cutoff.strategy:
@@ -288,8 +288,8 @@ def as_applied(result: PoolResult) -> Settings:
 
 
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
-    """A sentence about thresholds that still have the values of profile `name` and were not fitted
-    to what is `here`; empty if there are none."""
+    """A sentence about thresholds that still have the values of profile `name` but were not fitted
+    to the collection `here`; empty if there are none."""
     caveat = learned_elsewhere(settings, here)
     if caveat:
         return caveat
@@ -312,7 +312,7 @@ def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
 
 
 Steps = tuple[tuple[float, int], ...]
-"""The lowest value of each step, with how many hits it keeps."""
+"""The lowest value of each step, with the number of hits that it keeps."""
 
 
 def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
@@ -321,7 +321,7 @@ def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
     trace = result.trace("cutoff")
     assert isinstance(trace.detail, CutoffDetail)
     detail = trace.detail
-    # The current value is removed, so that a threshold that moves finds its own cached steps.
+    # The current value is removed, so that moving the threshold finds the same cached steps.
     changed = {"strategy": detail.cut.strategy, name: values[0]}
     settings = result.settings.cutoff.model_copy(update=changed)
     pinned = trace.count("pinned")
@@ -347,8 +347,8 @@ def _steps(
 
 
 def _changes(kept: Callable[[int], int], low: int, high: int) -> list[int]:
-    """Where `kept` changes after `low`. Between two places that keep the same number it does not
-    change."""
+    """The places after `low` where `kept` changes. It is monotonic, so two places with the same
+    number have no change between them."""
     if kept(low) == kept(high):
         return []
     if high - low == 1:

@@ -1,4 +1,4 @@
-"""What the judge did with a result: its figures, and its verdict on every chunk. Pure.
+"""The judge's effect on a result: its figures, and its verdict on every chunk. Pure.
 
 Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Hidden chunks are not
 named.
@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.answer.context import estimate
-from ragfilter.engine.replay import as_user
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import JudgementCache
 from ragfilter.judge.prompt import JudgePrompt
-from ragfilter.layers.clearance import is_clean, viewer
-from ragfilter.layers.judge import DEPTHS, Library, ReachedChunk, finder, prompt_for_user, walk
+from ragfilter.layers.clearance import effective_user, is_clean
+from ragfilter.layers.judge import DEPTHS, ChunkSource, ReachedChunk, finder, prompt_for_user, walk
 from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import visible_ids
@@ -31,8 +31,7 @@ class VerdictRow:
     """A chunk that reached the judge, or that an expansion brought in.
 
     `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty without a verdict. `by` is the expansion
-    that brought it in (None if there is none), `brought` are the ids that its own expansion brought
-    in.
+    that brought it in, if any; `brought` are the ids that its own expansion brought in.
     """
 
     id: str
@@ -46,8 +45,8 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """What judging did: `kept` of `original` candidates stay, and `expanded` were brought in
-    besides.
+    """The effect of judging: `kept` of `original` candidates stay, and `expanded` more were brought
+    in.
 
     `reduction` is the share of candidates that was dropped, 0..1 (0 if there were none). `cached`:
     the model was not called; tokens and milliseconds describe the original call.
@@ -71,12 +70,12 @@ class JudgeStats:
 
 
 def waits_for_judge(result: PoolResult) -> bool:
-    """Whether the judge is on and has not been asked about these chunks yet."""
+    """Whether the judge is on, but has not been called for these chunks yet."""
     return any(need.kind == "judge" for need in result.needs)
 
 
 def judge_stats(result: PoolResult) -> JudgeStats | None:
-    """The judge's figures; None if it is off, had nothing to judge, or has not been asked yet."""
+    """The judge's figures; None if it is off, had nothing to judge, or was not called yet."""
     trace = result.trace("judge")
     if not trace.enabled or not trace.n_in or waits_for_judge(result):
         return None
@@ -110,8 +109,8 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
 def judge_document(result: PoolResult) -> dict[str, Any] | None:
     """The value of ``judge`` in `query --json`: None if `judge_stats` is.
 
-    ``decisions`` are the judge's words by chunk id; ``remarks`` are parts of its answer that were
-    not obeyed.
+    ``decisions`` has the judge's words by chunk id; ``remarks`` has the parts of its answer that
+    were ignored.
     """
     stats = judge_stats(result)
     if stats is None:
@@ -126,15 +125,15 @@ def judge_document(result: PoolResult) -> dict[str, Any] | None:
 
 
 def remarks(result: PoolResult) -> tuple[str, ...]:
-    """The parts of the judge's answer that were not obeyed. They name only chunks that it was asked
-    about, none of which is hidden from the user."""
+    """The parts of the judge's answer that were ignored. They name only chunks from its prompt,
+    none of which is hidden from the user."""
     return result.judgement.remarks if result.judgement is not None else ()
 
 
 def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
     """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
-    # Reasons contain ranks, which would reveal hidden chunks before them.
-    result = result if as_operator else as_user(result)
+    # Reasons contain ranks, which would reveal that hidden chunks come before.
+    result = result if as_operator else replay_as_user(result)
     trace = result.trace("judge")
     if not trace.enabled:
         return ()
@@ -166,10 +165,10 @@ def _verdicts(result: PoolResult) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What one call of the judge would use.
+    """The forecast cost of one call of the judge.
 
-    `asked` chunks go into the prompt, `shortened` of them not whole; `left_out` do not fit. Tokens
-    are estimates; `cost`, in `currency`, is None without prices. The call takes `at_most_ms`,
+    `asked` chunks go into the prompt, `shortened` of them cut; `left_out` do not fit. Tokens are
+    estimates; `cost` is in `currency`, None without prices. The call takes at most `at_most_ms`,
     usually `usual_ms` (None if the model has not been called yet). `remembered`: the answer is
     cached, so it costs nothing and takes no time.
     """
@@ -194,8 +193,8 @@ def forecast(
     judgements: JudgementCache | None = None,
     prices: Prices | None = None,
 ) -> Forecast | None:
-    """The forecast of the judge's call that `result` needs; None if it needs none. Pure, apart from
-    what `judgements` has cached for `model`."""
+    """The forecast of the judge's call that `result` needs; None if it needs none. Pure, except
+    that it reads what `judgements` has cached for `model`."""
     if not any(need.kind == "judge" for need in result.needs):
         return None
     ready = judge_prompt(result)
@@ -221,8 +220,8 @@ def forecast(
 
 
 def judge_prompt(result: PoolResult) -> JudgePrompt | None:
-    """The judge's prompt for the user of `result`, to be sent or already sent; None if the judge is
-    off or had nothing to judge."""
+    """The judge's prompt for the user of `result`, whether already sent or not; None if the judge
+    is off or had nothing to judge."""
     need = next((need for need in result.needs if need.kind == "judge"), None)
     if need is not None:
         ids = need.chunk_ids
@@ -237,19 +236,19 @@ def judge_prompt(result: PoolResult) -> JudgePrompt | None:
 
 def preview_expansion(
     chunk_id: str,
-    collection: Library,
+    collection: ChunkSource,
     settings: Settings,
     user: User | None = None,
     *,
     query: str = "",
 ) -> dict[int, tuple[ReachedChunk, ...]]:
-    """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth to whole chunks, in
-    order. Asks the store for their texts, but no model.
+    """The chunks that EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth → chunks, in
+    order, with texts from the store. Calls no model.
 
-    With `query` and query_must on, chunks whose rule fails are left out, as an expansion would.
-    Empty for a chunk that is unknown or hidden from `user`. Raises StoreError.
+    If `query` is given and query_must is on, chunks whose rule fails are left out, as in an
+    expansion. Empty if the chunk is unknown or hidden from `user`. Raises StoreError.
     """
-    user = viewer(user, settings)
+    user = effective_user(user, settings)
     if not query.strip():
         off = settings.query_must.model_copy(update={"enabled": False})
         settings = settings.model_copy(update={"query_must": off})

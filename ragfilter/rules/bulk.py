@@ -7,8 +7,8 @@ add spellings adds terms to every group that holds a given term
 replace term  replaces a given term with another one everywhere
 remove        takes the rule away
 
-Terms are compared as the matcher compares them, so "ac 6" finds "AC 6". Only *set* and *remove*
-change a rule that cannot be read. The other changes leave it as it is and report it.
+Terms are compared as in the matcher, so "ac 6" finds "AC 6". Only *set* and *remove* change
+unreadable rules. The other changes leave such rules as they are and report them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ragfilter.rules.rule import InvalidRule, Rule, parse, read_rule
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A change to apply to every rule: `edit` makes another of it, None to remove it. Unless it
-    takes `any_rule`, it cannot act on one that is invalid. With `onto_none`, a chunk without a rule
-    gets what `edit` makes of an empty one."""
+    """A change to apply to every rule: `edit` returns the new rule, None to remove it. It applies
+    to invalid rules only if `any_rule` is set. With `onto_none`, `edit` is applied to an empty rule
+    for chunks without a rule."""
 
     label: str
     edit: Callable[[Rule], Rule | None]
@@ -38,7 +38,7 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class BulkPlan:
-    """Rules by chunk id: what would be stored, what is stored, and why others are left out."""
+    """Rules by chunk id: new ones, stored ones, and the reasons why others are left out."""
 
     after: Mapping[str, str | None]
     before: Mapping[str, str | None]
@@ -90,7 +90,7 @@ def replace_term(old: str, new: str) -> RuleChange:
     (was,), (now,) = _terms([old]), _terms([new])
 
     def edit(rule: Rule) -> Rule:
-        # From the last, since a term that occurs twice then is removed.
+        # Backwards, since terms that become duplicates are removed.
         for place, term in reversed(rule.terms.items()):
             if prepared(term, rule.match) == prepared(was, rule.match):
                 rule = rule.replaced(place, [now])
@@ -100,7 +100,7 @@ def replace_term(old: str, new: str) -> RuleChange:
 
 
 def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
-    """Plan what `change` does to the rules of `chunks`."""
+    """Plan the effect of `change` on the rules of `chunks`."""
     after: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
     unchanged: list[str] = []
@@ -131,9 +131,9 @@ def plan_fixes(
     kinds: Collection[str] = (),
     catalogue: Mapping[str, Chunk] = MappingProxyType({}),
 ) -> BulkPlan:
-    """Plan the fixes for the rules of `chunks`, given their titles and any texts: for findings of
-    `kinds`, or by default for all that are sure. The `catalogue` has all
-    chunks, since a rule may be shared with one that is not fixed."""
+    """Plan fixes for the rules of `chunks`, given their titles and any texts: for findings of
+    `kinds`, or by default for all sure ones. The `catalogue` has all chunks, since a rule may be
+    shared with a chunk that is not fixed."""
     by_id = {chunk.id: chunk for chunk in chunks if chunk.rule}
     after = fix_rules({**catalogue, **by_id}, rules_of(by_id.values()), kinds)
     unchanged = tuple(i for i in by_id if i not in after)

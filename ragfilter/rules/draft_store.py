@@ -1,7 +1,7 @@
 """Stores drafts of rules that await review, each as soon as it is made.
 
-Source: docs/design.md#drafting. A run that was stopped or killed loses none, and the next one skips
-the chunks that have a draft.
+Source: docs/design.md#drafting. If a run is stopped or killed, no draft is lost, and the next run
+skips the chunks that have one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DraftStore(database.Book):
         return tuple(_DRAFT.validate_json(body) for (body,) in self._read(own.order_by("id")))
 
     def keep(self, collection: str, draft: Draft) -> None:
-        """Store the draft in place of an earlier one for its chunk. It is on disk on return."""
+        """Store a draft, replacing an earlier one for its chunk. It is on disk on return."""
         body = _DRAFT.dump_json(draft).decode()
         with self._writing() as connection:
             connection.execute(_delete(collection), [{"gone": draft.chunk_id}])

@@ -1,9 +1,9 @@
-"""Drafts `query_must` rules for chunks by asking a chat model. Nothing here saves a rule.
+"""Asks a chat model to draft `query_must` rules for chunks. Nothing here saves a rule.
 
-Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. Of several JSON objects
-in an answer, the last rule counts, since models think before they conclude. A rule also has a fault
-if a part is not about the chunk: a model that repeats the example of its prompt writes a perfect
-rule for another one.
+Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. If an answer has several
+JSON objects, the last rule counts, since models think before they conclude. It is also a fault if a
+part of a rule is not about the chunk: a model may repeat the example from its prompt, which is a
+perfect rule for another chunk.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ NO_JSON = "the answer contains no JSON object"
 
 @dataclass(frozen=True, slots=True)
 class ParsedRule:
-    """What could be read from an answer. Without a rule, `faults` says why; with one, they are
-    doubts that do not prevent its use."""
+    """The rule in an answer. If there is none, `faults` says why; otherwise they are doubts that do
+    not prevent its use."""
 
     rule: Rule | None
     faults: tuple[str, ...] = ()
 
 
 def read(answer: str, chunk: Chunk) -> ParsedRule:
-    """Read the rule that a model gave for `chunk` in `answer`, with its problems."""
+    """Parse the rule in a model's `answer` about `chunk`, with its faults."""
     text = _json_text(answer)
     if not text:
         return ParsedRule(None, (NO_JSON,))
@@ -83,7 +83,7 @@ def _json_text(answer: str) -> str:
 log = logging.getLogger(__name__)
 
 VERSION = "suggest-1"
-"""Raise this with every change of the text below."""
+"""Increase this number whenever the text below changes."""
 LINE_CHARS = 300
 MAX_TEXT_TOKENS = 1500
 MAX_QUOTED_TOKENS = 500
@@ -91,7 +91,7 @@ MIN_REPAIR_S = 0.2
 NO_TEXT = "the chunk has neither title nor text"
 
 MAX_FAILURES = 3
-"""Consecutive failures of the endpoint after which a run ends."""
+"""A run ends after this many consecutive failures of the endpoint."""
 _HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable", "rate_limit")
 _OF_THE_ANSWER = ("", "chunk", "rule")
 
@@ -123,7 +123,7 @@ SCHEMA: dict[str, object] = {
     "required": ["contain_one_of", "contain_all_of", "contain_none_of"],
     "additionalProperties": False,
 }
-"""The schema for structured output, in strict form: every key is required, and may be empty."""
+"""The schema for structured output in strict mode: every key is required, but may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,9 @@ class Draft:
     """One drafted rule, or why there is none: `rule` is None exactly if `error` is not empty.
 
     `remarks` are doubts about it that a person should settle.
-    `repaired`: the rule is the model's second answer. `failed` says in one word what went wrong:
-    how the endpoint failed (see ChatError), ``chunk`` (nothing to send), ``rule`` (no usable rule
-    in the answer) or ``model`` (the chat model raised an unexpected error).
+    `repaired`: the rule comes from the model's second answer. `failed` names the failure in one
+    word: how the endpoint failed (see ChatError), ``chunk`` (nothing to send), ``rule`` (no usable
+    rule in the answer) or ``model`` (the chat model raised an unexpected error).
     `usage` counts both calls; `prompt_version` names prompt and template.
     """
 
@@ -164,8 +164,8 @@ def suggest(
 ) -> Draft:
     """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all.
 
-    Never raises and never saves; errors are in `Draft.error`. `templates` are the packaged ones by
-    default.
+    Never raises and never saves; errors are in `Draft.error`. By default, `templates` are the
+    packaged ones.
     """
     started = perf_counter()
     draft = _suggest(chunk, chat, started + timeout_s, templates)
@@ -255,7 +255,7 @@ def _suggest(
 def _ask(
     draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float
 ) -> tuple[Draft, str]:
-    """The draft with the tokens of one more call, and how it failed if it did; and the answer."""
+    """Make one more call. Returns the draft with its tokens and any failure, and the answer."""
     reply = ask(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
     draft = replace(
         draft,
@@ -277,7 +277,7 @@ def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The outcome of a run: drafts with a rule, how many of them needed a second answer or carry
+    """The outcome of a run: drafts with a rule, how many of them needed a second answer or have
     remarks, chunks without a draft, the tokens used and, if prices are set, their cost in
     `currency`."""
 
@@ -292,8 +292,8 @@ class Totals:
 
 
 def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) -> Usage:
-    """The approximate cost of the first answers for `total` chunks, estimated from a `sample` of
-    whole chunks. Each answer is assumed to be as long as its template's example."""
+    """Estimate the usage of the first answers for `total` chunks from a `sample` of whole chunks.
+    Each answer is assumed to be as long as its template's example."""
     prompt = completion = 0
     for chunk in sample:
         try:

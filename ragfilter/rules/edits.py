@@ -27,8 +27,8 @@ from ragfilter.rules.rule import stored_form
 
 log = logging.getLogger(__name__)
 
-# A pending edit this old belongs to no running call, because every store call has a shorter
-# deadline, and a change of very many rules takes minutes.
+# No running call can own a pending edit this old: every store call has a shorter deadline, and even
+# changes of very many rules take only minutes.
 STALE_S = 600.0
 SHOWN = 3
 NOTHING_SAVED = "Nothing was saved."
@@ -101,11 +101,11 @@ def plan_turn(
     chunk_id: str | None = None,
     among: Container[str] | None = None,
 ) -> tuple[Entry, ...]:
-    """What undoing or redoing would change, rule by rule.
+    """The changes that an undo or redo would make, rule by rule.
 
-    Undo takes back the last change of the collection, the last edit of one chunk, or any edit of
-    the history with those made together with it; redo brings back what was undone last, unless
-    another edit was saved since. With `among`, only edits of these chunks, as if the others did not
+    Undo reverts the last change of the collection, the last edit of one chunk, or any edit in the
+    history, together with the edits of its step. Redo restores what was undone last, unless another
+    edit was saved since. With `among`, only edits of these chunks count, as if the others did not
     exist. Chunks that are gone are left out.
 
     Raises InputError if there is nothing to undo or redo, or no such edit, and ConflictError naming
@@ -121,7 +121,7 @@ def plan_turn(
             return (turned(kind, last),)
         edit_id = last.id
     edits = _edits_in(store, journal, edit_id, among, "done" if kind == "undo" else "undone")
-    # The same text may be back. Without the edits in between, their undo would fail for ever.
+    # A later edit counts even if the text is the same again: otherwise, its undo would always fail.
     later = journal.changed_since(edits[0])
     changed = [edit.chunk_id for edit in edits if edit.chunk_id in later]
     if changed:
@@ -137,11 +137,11 @@ def recover(
 ) -> tuple[Edit, ...]:
     """Settle the collection's pending edits; call this at start-up. Returns the settled edits.
 
-    A change that reached the store is finished. One that did not is rolled back and not written
-    again, because nobody was told that it was saved. If the store holds a third text, the edit is
-    also rolled back, with a warning. If the rule cannot be read, the edit stays pending. Processes
-    that share a store must leave each other's edits alone by setting `min_age_s`; edits that failed
-    in this process are settled at any age.
+    A change that reached the store is finished. Otherwise it is rolled back and not written again,
+    because nobody was told that it was saved. If the store has a third text, the edit is also
+    rolled back, with a warning. If the rule cannot be read, the edit stays pending. Processes that
+    share a store set `min_age_s` to leave each other's edits alone; edits that failed in this
+    process are settled at any age.
     """
     settled: list[Edit] = []
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
@@ -155,7 +155,7 @@ def recover(
 
 
 def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
-    """Settle an edit and those made together with it. If all of them reached the store, they are
+    """Settle an edit and the others of its step. If all of them reached the store, they are
     finished; otherwise those that did are reverted, and all are rolled back. If the store fails,
     they stay pending, and nothing is returned."""
     edits = journal.step(edit.id)
@@ -178,7 +178,7 @@ def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
 def _write(
     store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
-    """Write the `entries` that change something, all or none: in one transaction where rules and
+    """Write those `entries` that change something, all or none; in one transaction if rules and
     journal are in one database."""
     transaction = getattr(store, "transaction", None)
     begun: tuple[Edit, ...] = ()
@@ -229,7 +229,7 @@ def _write(
 def _edits_in(
     store: RuleStore, journal: Journal, edit_id: int, among: Container[str] | None, state: State
 ) -> list[Edit]:
-    """The edits made together with this one that are in this state."""
+    """The edits of this edit's step that are in this state."""
     edits = [
         edit
         for edit in journal.step(edit_id)
@@ -249,7 +249,7 @@ def _edits_in(
 
 
 def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
-    """Raise ConflictError unless the store holds what the entries expect."""
+    """Raise ConflictError unless the store has the rules that the entries expect."""
     expected = {entry.chunk_id: entry.before for entry in entries}
     present = {i: rule or None for i, rule in store.rules(list(expected)).items()}
     gone = [i for i in expected if i not in present]

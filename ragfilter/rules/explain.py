@@ -1,5 +1,5 @@
-"""One rule against one question, part by part: where its terms occur, what came nearest if none
-does, and in which value the question differs from the rule. Pure.
+"""Explains a rule's verdict on a question, part by part: where terms occur, the nearest match if
+none does, and the value in which the question differs from the rule. Pure.
 
 The verdict comes from the matcher (`ragfilter.rules.match`). This module only finds the places in
 the original question. Places are offsets into `whole(question)`.
@@ -20,11 +20,11 @@ from ragfilter.text.normalise import by_script, in_word, normalise, whole
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""
 MAX_WORDS = 200
-"""Near matches are only looked for in this many words of a question."""
+"""Near matches are searched for only in the first words of a question, up to this many."""
 MAX_COMPARED = 20_000
-"""Words times terms; with more, only the first terms of a group are compared."""
+"""Limit on words × terms; beyond it, only the first terms of a group are compared."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
-"""A word without the signs around it: a question mark is not a differing letter."""
+"""A word without the signs around it, so that a question mark does not count as a difference."""
 _NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
 _LIKE = r"-?\d+(?:st|nd|rd|th)?"
 Span = tuple[int, int]
@@ -41,8 +41,8 @@ class TermMatch:
 
 @dataclass(frozen=True, slots=True)
 class NearMatch:
-    """The closest match for a missing term: the words, their position, and how many letters
-    differ."""
+    """The closest match for a missing term: the words, their position, and the number of differing
+    letters."""
 
     place: str
     term: str
@@ -53,7 +53,7 @@ class NearMatch:
 
 @dataclass(frozen=True, slots=True)
 class RulePart:
-    """A group, a required or a forbidden term, and whether the question meets it."""
+    """A group or a required or forbidden term, and whether the question meets it."""
 
     place: str
     terms: tuple[str, ...]
@@ -63,13 +63,13 @@ class RulePart:
 
     @property
     def named(self) -> str:
-        """``Group 1``, as the form calls it."""
+        """The part's name in the form, such as ``Group 1``."""
         return place_name(self.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Whether the question meets the rule, why in words, and part by part."""
+    """Whether the question meets the rule, the reason in words, and the parts."""
 
     passes: bool
     reason: str
@@ -97,8 +97,7 @@ def _parts(rule: Rule, text: _Text) -> Iterator[RulePart]:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A question in the form that the mode compares, with the original position of each
-    character."""
+    """A question as the mode compares it, with the original position of each character."""
 
     written: str
     compared: str
@@ -124,7 +123,7 @@ class _Text:
         return TermMatch(place, term, spans) if spans else None
 
     def nearest(self, terms: Sequence[tuple[str, str]]) -> NearMatch | None:
-        """The words most similar to one of `terms`, give or take one word."""
+        """The words most similar to one of `terms`; their number may differ by one."""
         words = [m.span() for m in _WORD.finditer(self.compared)][:MAX_WORDS]
         best: NearMatch | None = None
         ratio = NEAR
@@ -159,12 +158,12 @@ class _Text:
 
 
 @lru_cache(maxsize=4096)
-def differing_value(text: str | None, question: str) -> str:
-    """What the stored rule and the question give different numbers ("armor class 6" if the rule
-    wants 7), in the rule's own words; derived only from the terms of the rule.
+def differing_quantity(text: str | None, question: str) -> str:
+    """The value whose number differs between the stored rule and the question ("armor class 6" if
+    the rule wants 7), in the rule's own words; derived only from the terms of the rule.
 
-    This is a part of the rule that the question does not meet. Most of its terms contain a number,
-    and one of them has the question's words. Empty if there is none.
+    It is a part of the rule that the question does not meet. Most of the part's terms contain a
+    number, and one of them has the question's words. Empty if there is none.
     """
     rule = read_rule(text)
     if not isinstance(rule, Rule):
@@ -197,8 +196,8 @@ Characters = list[tuple[str, Span]]
 
 
 def _words(text: str) -> Iterator[Characters]:
-    """The words of `text`, normalised and separated by a space. If normalising changes the length
-    of a word, all its characters map to the whole word."""
+    """Yield the words of `text`, normalised and separated by a space. If normalising changes the
+    length of a word, all its characters map to the whole word."""
     end = -1
     for start, word in _pieces(text):
         normalised = normalise(word)
@@ -214,7 +213,7 @@ def _words(text: str) -> Iterator[Characters]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Every word of one script, with its start."""
+    """Yield every run of one script within words, with its start."""
     for match in re.finditer(r"\S+", text):
         start = match.start()
         for piece in by_script(match.group()):

@@ -1,8 +1,8 @@
-"""Families of chunks that their titles tell apart, and rules for their members. Pure.
+"""Finds families of similar chunks with distinct titles, and proposes rules for them. Pure.
 
-docs/design.md#families describes the two kinds. Titles may count the same thing ("Opponent Armor
-Class 6", "Opponent Armor Class 7") above texts that are alike. Or texts may state the same two
-kinds of values ("Armor Class 17", "Hit Points 135") below short titles ("Aboleth", "Red Dragon").
+docs/design.md#families describes the two kinds. Either the titles count the same thing ("Opponent
+Armor Class 6", "Opponent Armor Class 7") and the texts are alike. Or the texts state the same two
+kinds of values ("Armor Class 17", "Hit Points 135") under short titles ("Aboleth", "Red Dragon").
 
 Chunks with the same title belong together.
 
@@ -37,9 +37,9 @@ from ragfilter.rules.values import (
 MIN_TITLES = 3
 """Minimum number of titles in a family."""
 ALIKE = 0.5
-"""The fraction of a text's words that its family shares, if titles are told apart by numbers."""
+"""The share of a text's words that its family must share, if the titles differ in numbers."""
 SHARED = 0.9
-"""What this fraction of a family's titles has in common tells none of them apart."""
+"""Words that this share of a family's titles have in common are not distinctive."""
 MAX_MARKS = 4
 """A title with more distinctive words is a sentence, and questions do not repeat it."""
 KINDS = 2
@@ -50,13 +50,13 @@ JOINED = CONJUNCTIONS | {","}
 
 
 Mark = Value | Name
-"""A number with what it counts, or a distinctive word. A name has several words if the title lists
+"""A number and what it counts, or a distinctive word. A name has several words if the title lists
 them: clerics, druids and monks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A chunk of a family, with the marks that tell its title from the others."""
+    """A chunk of a family, with the marks that distinguish its title."""
 
     chunk: Chunk
     marks: tuple[Mark, ...]
@@ -68,18 +68,18 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The members of a family. `pattern` says what their titles or texts count: ``armor class #``.
-    It is unique."""
+    """The members of a family. `pattern` says what their titles or texts count, such as ``armor
+    class #``; it is unique."""
 
     pattern: str
     members: tuple[Member, ...]
     is_counted: bool
-    """Whether numbers in the titles tell the members apart."""
+    """Whether the members' titles differ in numbers."""
 
 
 def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
-    """Find families among `chunks` (whole), those with numbers in their titles first and larger
-    ones before smaller."""
+    """Find families among `chunks` (with texts). Those with numbers in their titles come first, and
+    larger ones before smaller ones."""
     entries: dict[str, list[Chunk]] = defaultdict(list)
     for chunk in chunks:
         entries[chunk.title].append(chunk)
@@ -134,7 +134,7 @@ def _members(
 
 
 def _marks(titles: Sequence[str]) -> dict[str, tuple[Mark, ...]]:
-    """What each title has that nearly all others have not."""
+    """The marks of each title that nearly all other titles lack."""
     every = {title: tuple(_read(title)) for title in titles}
     counts = Counter(mark for marks in every.values() for mark in set(marks))
     most = SHARED * len(titles)
@@ -145,7 +145,7 @@ def _marks(titles: Sequence[str]) -> dict[str, tuple[Mark, ...]]:
 
 
 def _read(title: str) -> Iterator[Mark]:
-    """The values and names of a title, in order."""
+    """Yield the values and names of a title, in order."""
     every = parts(title)
     names: list[str] = []
     joined = False
@@ -167,8 +167,8 @@ def _read(title: str) -> Iterator[Mark]:
 
 
 def _resemble(texts: Iterable[str]) -> bool:
-    """Whether on average half of a text's words, without numbers, occur in at least half of the
-    texts. Requiring all texts would let one odd text break up a large family."""
+    """Whether, on average, at least half of a text's words (without numbers) occur in half of the
+    texts. If all texts were required, one odd text would break up a large family."""
     bags = [{t for t in tokens(text) if t[0].isalpha()} for text in texts]
     counts = Counter(word for bag in bags for word in bag)
     common = {word for word, n in counts.items() if n >= len(bags) / 2}
@@ -182,8 +182,8 @@ Group = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A rule for one chunk, with the names and value that it asks for. `doubt` is what a person
-    should settle first, empty if nothing."""
+    """A rule for one chunk, with the names and values that it asks for. `doubt` is what a person
+    should settle first; empty if there is none."""
 
     chunk: Chunk
     family: str
@@ -198,7 +198,7 @@ def propose(
     texts: Collection[str],
 ) -> tuple[Proposal, ...]:
     """Propose a rule for every member, unless a question that repeats its title would not meet it.
-    `texts` are the collection's texts and the questions asked; they show what a value is called."""
+    `texts` are the collection's texts and users' questions, which show what values are called."""
     marks = {m for family in families for member in family.members for m in member.marks}
     counted = {mark.words for mark in marks if isinstance(mark, Value)}
     contexts, ordered = find_contexts(counted, texts)
@@ -225,8 +225,8 @@ def propose(
 def as_finding(
     kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()
 ) -> Finding:
-    """The finding that proposes `rule` for a chunk. It is sure if there is no doubt and the chunk
-    has no rule to replace."""
+    """The finding that proposes `rule` for a chunk. It is sure if there are no doubts and the chunk
+    has no rule yet."""
     more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
     message = "; ".join((words, *more))
     fix = parse(rule)
@@ -234,6 +234,6 @@ def as_finding(
 
 
 def _meets(question: str, groups: Iterable[Group]) -> bool:
-    """Whether the question has a term of every group, as the rule of these groups will ask."""
+    """Whether the question meets a rule with these groups."""
     text = prepared(question, "word")
     return all(any(prepared(term, "word") in text for term in group) for group in groups)

@@ -3,12 +3,11 @@
 Source: docs/design.md#journal.
 
 An edit is entered as ``pending`` before the store is touched, and ends as ``done`` or
-``rolled_back``. Undo and redo are entries of their own that point to the edit they are about; once
-they are done, that edit is ``undone`` or ``done`` again. Nothing is ever deleted.
+``rolled_back``. Undo and redo are entries of their own that refer to another edit; when they are
+done, that edit becomes ``undone`` or ``done`` again. Nothing is ever deleted.
 
-Edits that were made together share a `batch`: they begin and end in one transaction, so that a step
-over many chunks is applied completely or not at all. `rule_exports` stores when rules were
-exported.
+Edits that were made together share a `batch`: they begin and end in one transaction, so a step over
+many chunks is applied completely or not at all. `rule_exports` stores when rules were exported.
 
 A chunk has at most one pending edit. A unique index in the database enforces this, so it also holds
 between processes that share a journal. SQLite and PostgreSQL.
@@ -100,15 +99,15 @@ class Entry:
 
 
 def turned(kind: Turn, edit: Edit) -> Entry:
-    """The entry that takes `edit` back, or brings it back."""
+    """The entry that reverts or restores `edit`."""
     before, after = edit.before, edit.after
     return Entry(edit.chunk_id, *((after, before) if kind == "undo" else (before, after)), edit.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was changed together: one edit, or a batch of which `edit` is the first. `done` is how
-    many of its edits are in effect."""
+    """Edits that were made together: one edit, or a batch whose first is `edit`. `done` is the
+    number of its edits that are in effect."""
 
     edit: Edit
     size: int
@@ -126,7 +125,7 @@ class Journal(database.Book):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.let_go: set[int] = set()
-        """Pending edits that are abandoned for as long as this journal is open."""
+        """Pending edits that were abandoned since this journal was opened."""
 
     def begin(
         self,
@@ -152,8 +151,8 @@ class Journal(database.Book):
             ) from None
 
     def finish(self, edit: Edit) -> tuple[Edit, ...]:
-        """Mark this edit and those made together with it as done, and the edits they undo or redo
-        as undone or done. An edit that is not pending stays as it is. Returns them."""
+        """Mark the edits of this edit's step as done, and the edits they undo or redo as undone or
+        done. Edits that are not pending stay as they are. Returns the step's edits."""
         inner = edits.alias("inner")
         about = sa.select(inner.c.of).where(
             _together(edit, inner), inner.c.state == "pending", inner.c.of.is_not(None)
@@ -166,8 +165,7 @@ class Journal(database.Book):
         return self.step(edit.id)
 
     def roll_back(self, edit: Edit) -> tuple[Edit, ...]:
-        """Mark this edit and those made together with it as rolled back, as far as they are
-        pending. Returns them."""
+        """Mark the pending edits of this edit's step as rolled back. Returns the step's edits."""
         with self._writing() as connection:
             connection.execute(_pending(edit).values(state="rolled_back"))
         return self.step(edit.id)
@@ -192,7 +190,7 @@ class Journal(database.Book):
         return {edit.chunk_id: edit.after for edit in self._entries(query.order_by(edits.c.id))}
 
     def step(self, edit_id: int) -> tuple[Edit, ...]:
-        """The edit with this id, with those made together with it, in the order in which they were
+        """The edit with this id and the others of its step, in the order in which they were
         recorded; empty if there is none."""
         batch = sa.select(edits.c.batch).where(edits.c.id == edit_id).scalar_subquery()
         query = sa.select(edits).where((edits.c.id == edit_id) | (edits.c.batch == batch))
@@ -265,8 +263,8 @@ class Journal(database.Book):
     def edited_since_export(
         self, collection: str, among: Collection[str] | None = None
     ) -> dict[str, str | None]:
-        """The rules of the chunks edited since the last export, as they were then. Before the first
-        export, as they were before the first edit. `among` limits the chunks; None means all."""
+        """The chunks edited since the last export, with their rules at that time or, before the
+        first export, before the first edit. `among` limits the chunks; None means all."""
         query = (
             sa.select(edits.c.chunk_id, edits.c.before)
             .outerjoin(exports, exports.c.collection == edits.c.collection)
@@ -327,7 +325,7 @@ class Journal(database.Book):
 
 
 def _together(edit: Edit, table: sa.FromClause) -> sa.ColumnElement[bool]:
-    """Selects an edit and those made together with it."""
+    """Selects the edits of an edit's step."""
     return table.c.id == edit.id if edit.batch is None else table.c.batch == edit.batch
 
 

@@ -1,4 +1,4 @@
-"""Finds errors and doubts in rules, and a better rule where it can. Pure.
+"""Finds errors and doubts in rules and, if possible, a better rule. Pure.
 
 Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
 """
@@ -67,9 +67,9 @@ KINDS: Mapping[str, Severity] = {
 class Finding(BaseModel):
     """A problem with the rule of some chunks, or a proposal for one.
 
-    `place` is a path within the rule, empty for the rule as a whole. `fix` is a rule without the
-    problem; one without terms means that the rule should be removed, and None that only a person
-    can tell what was meant. Unless it is `sure`, the rule may be intended as it is.
+    `place` is a path within the rule, empty for the whole rule. `fix` is a rule without the
+    problem. If it has no terms, the rule should be removed; None means that only a person knows
+    what was meant. Unless `sure`, the rule may be intended as it is.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -99,7 +99,7 @@ class Finding(BaseModel):
 
 
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort errors first, then warnings, then notes; stable otherwise."""
+    """Sort findings: errors, then warnings, then notes, otherwise stable."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
@@ -110,7 +110,7 @@ def analyse(
     """Findings about `rules`, by default the catalogue's, in their order.
 
     The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
-    only compared.
+    used only for comparison.
     """
     rules = rules_of(catalogue.values()) if rules is None else rules
     by_text = {rule.text: rule for rule in rules.values()}
@@ -136,9 +136,9 @@ def fix_rules(
     rules: Rules,
     kinds: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """Fix the `rules` that can be fixed. Returns the stored form of those that changed, None for
-    one to remove. Only findings of `kinds` are fixed, or by default those that are sure. The other
-    arguments are as for `analyse`.
+    """Fix the `rules` that can be fixed. Returns the stored form of changed rules, None for a rule
+    to remove. Only findings of `kinds` are fixed; by default, only sure ones. The other arguments
+    are as for `analyse`.
 
     A rule is fixed one finding at a time, most severe first, since one fix may resolve another
     finding.
@@ -187,8 +187,8 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
 
 
 def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Finding]:
-    """By chunk id, the findings about rules shared by several chunks whose titles differ in
-    numbers alone. The rule may be meant for all of them ("price" for every price list)."""
+    """Findings about rules shared by several chunks whose titles differ only in numbers, by chunk
+    id. The rule may be meant for all of them ("price" for every price list)."""
     of_rule: dict[Rule, list[str]] = defaultdict(list)
     for chunk_id, rule in rules.items():
         if isinstance(rule, Rule) and chunk_id in catalogue:
@@ -212,7 +212,7 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
 def _differ_in_numbers(
     ids: Sequence[str], catalogue: Mapping[str, Chunk]
 ) -> Iterator[Sequence[str]]:
-    """Groups of chunks whose titles differ in numbers alone."""
+    """Yield groups of chunks whose titles differ only in numbers."""
     patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for chunk_id in ids:
         patterns[mask(catalogue[chunk_id].title)].append(chunk_id)
@@ -224,8 +224,8 @@ def _differ_in_numbers(
 
 
 def _with_value(rule: Rule, value: Value) -> Rule | None:
-    """The rule with a group for the value, in place of what asks for the same with another number;
-    None if it already asks for the value."""
+    """The rule with a group for the value, which replaces terms for the same thing with another
+    number; None if the rule already asks for the value."""
     own, asked = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
     if any(_same(_meaning(term), own) for term in asked):
         return None
@@ -241,7 +241,7 @@ def _with_value(rule: Rule, value: Value) -> Rule | None:
 
 
 def _contexts(value: Value) -> tuple[str, ...]:
-    """What a value counts and, if the number is not distinctive by itself, the acronym: nobody says
+    """What a value counts and, unless the number is distinctive by itself, its acronym: nobody says
     pl 2022 for the price list of 2022."""
     full = " ".join(value.words)
     short = "" if stands_alone(str(value.number)) else acronym(value.words)
@@ -261,7 +261,7 @@ def _empty(rule: Rule) -> Iterator[Finding]:
 
 
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:
-    """Groups that look like alternatives of which every query must name each."""
+    """Find groups that look like alternatives, although a query must name one of each."""
     groups = rule.contain_one_of
     places, sure = _places(groups, title)
     if not places:
@@ -276,7 +276,7 @@ def _spread(rule: Rule, title: str) -> Iterator[Finding]:
 
 
 def _forbidden(rule: Rule) -> Iterator[Finding]:
-    """Required terms and alternatives that contain a forbidden one."""
+    """Find required terms and alternatives that contain a forbidden term."""
     for place, group in rule.demands.items():
         forbidden = {term: _forbidden_in(term, rule) for term in group}
         is_group = place.startswith("contain_one_of")
@@ -307,7 +307,7 @@ def _forbidden_in(term: str, rule: Rule) -> str:
 
 
 def _redundant_terms(rule: Rule) -> Iterator[Finding]:
-    """Terms that occur twice, or that another term makes redundant: among alternatives and
+    """Find terms that occur twice, or that another term makes redundant: among alternatives and
     forbidden terms the longer one, among required terms the shorter one."""
     demands = rule.demands
     groups = [terms_at(p, g) for p, g in demands.items() if p.startswith("contain_one_of")]
@@ -336,8 +336,8 @@ def _redundant_terms(rule: Rule) -> Iterator[Finding]:
 
 
 def _redundant_groups(rule: Rule) -> Iterator[Finding]:
-    """Groups that hold for every query that meets another part: each term of that contains one of
-    theirs. Of two that do so for each other, the later one."""
+    """Find groups that every query meets if it meets another part, since each of that part's terms
+    contains a term of the group. If two parts imply each other, only the later one is found."""
     compared = {p: [prepared(t, rule.match) for t in g] for p, g in rule.demands.items()}
 
     def decides(other: str, place: str) -> bool:
@@ -356,8 +356,8 @@ def _redundant_groups(rule: Rule) -> Iterator[Finding]:
 
 
 def _mode(rule: Rule) -> Iterator[Finding]:
-    """Terms for which the other way of matching would be better. It is only offered if it suits
-    all terms, or the two would take turns. Word stems need substrings, so only the author knows."""
+    """Find terms that need the other match mode. The fix is offered only if it suits all terms, or
+    the modes would alternate. It is never sure, since word stems need substrings."""
     loose = {place: term for place, term in rule.terms.items() if _is_loose(term)}
     unspaced = {place: term for place, term in rule.terms.items() if _is_unspaced(term)}
     kind, mode, terms, others = "loose", "word", loose, unspaced
@@ -381,7 +381,7 @@ def _is_unspaced(term: str) -> bool:
 
 
 def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
-    """Numbers alone, if no other part says what they count."""
+    """Find bare numbers, if no other part says what they count."""
     if rule.match != "word":
         return
     counted = set(_counted(title))
@@ -404,7 +404,7 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
 
 
 def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:
-    """The group with what the title says that the number counts; empty if it does not."""
+    """The group with the number preceded by what it counts in the title; empty if unknown."""
     fitting = [v for v in values(title) if term.strip() in (*numbers(v.number), v.written)]
     if len(fitting) != 1:
         return ()
@@ -436,7 +436,7 @@ def _counted(title: str) -> Iterator[str]:
 
 
 def _everywhere(rule: Rule) -> Iterator[Finding]:
-    """Terms made of words that every question has."""
+    """Find terms that are in nearly every question: common words or a single sign."""
     for place, term in rule.terms.items():
         # "?" ends most questions, but "???" does not.
         sign = len(term.strip()) == 1 and not term.strip().isalnum()
@@ -453,8 +453,8 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
-    """Values that the rule names only in some of their usual spellings: the chunk's values, and
-    values that the chunk does not count and for which the rule has both words and acronym."""
+    """Find values that the rule names in only some of their usual spellings: values of the chunk,
+    and others for which the rule has the acronym too."""
     own = (*values(title), *values(text))
     counted = {value.words for value in own}
     of_rule = (v for group in rule.demands.values() for term in group for v in values(term))
@@ -476,24 +476,24 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
 
 
 def _with_alternatives(rule: Rule, place: str, group: tuple[str, ...]) -> Rule:
-    """The rule with `group` at `place`; if that is a required term, the group replaces it."""
+    """The rule with `group` instead of the group or required term at `place`."""
     if _GROUP.match(place):
         return rule.replaced(place, group)
     left = rule.without(place)
     return left.with_parts(contain_one_of=(*left.contain_one_of, group))
 
 
-# Alternatives that were spread over several groups, so that every one must be met. Three signs:
+# Alternatives that were spread over several groups, so that all of them must be met. Three signs:
 #
-# spelled  two groups or more hold spellings of one term: "armor class 6" and "ac 6", "cleric" and
-#          "clerics"
+# spelled  two or more groups contain spellings of one term: "armor class 6" and "ac 6", "cleric"
+#          and "clerics"
 # listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
-#          and two of them or more name different things of that list; a comma between two things
-#          may set one apart instead ("goblins, in winter"), and what ends in a number is none of a
-#          list ("goblins and armor class 3")
-# single   three or more each name one thing by a single word and its plural, without digits, and
-#          the title does not have all of them in one phrase ("Adult Black Dragon"). Two, such as a
-#          climate and a terrain, are more often meant together. Three may be, too: it is not sure.
+#          and two or more groups name different things in this list. A comma between only two
+#          things may not be a list ("goblins, in winter"), and a thing that ends in a number is not
+#          part of a list ("goblins and armor class 3").
+# single   three or more groups each name one thing by a single word and its plural, without digits,
+#          and the title does not have all of them in one phrase ("Adult Black Dragon"). Two such
+#          groups are usually meant together, like climate and terrain. Three may be, so not sure.
 
 
 Words = tuple[str, ...]
@@ -542,7 +542,7 @@ def _same(one: tuple[Words, str], other: tuple[Words, str]) -> bool:
 
 
 def _merge(groups: Sequence[tuple[str, ...]], places: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """`groups` with those at `places` merged into one, in place of the first of them."""
+    """`groups` with those at `places` merged into the first of them."""
     together = tuple(dict.fromkeys(term for i in places for term in groups[i]))
     return tuple(
         together if i == places[0] else group
@@ -574,7 +574,7 @@ def _single(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
 
 
 def _phrases(title: str) -> list[Words]:
-    """The parts of the title that no sign of a list or clause divides."""
+    """The parts of the title between signs of lists or clauses."""
     clauses = _CLAUSES.split(normalise(title))
     return [_stems(thing) for clause in clauses for thing in _COMMAS.split(clause)]
 
@@ -596,8 +596,8 @@ def _title_lists(title: str) -> list[list[Words]]:
 
 
 def _names(term: Words, thing: Words, place: int, count: int) -> bool:
-    """Whether `term` is the listed thing. The first thing may have words before it that are not
-    part of the list ("attack matrix for clerics, …"), the last one words after it."""
+    """Whether `term` is the listed thing. The first thing may follow words that are not part of the
+    list ("attack matrix for clerics, …"), and the last thing may precede such words."""
     at_start = thing[: len(term)] == term
     at_end = thing[-len(term) :] == term
     return bool(term) and ((at_end and place < count - 1) or (at_start and place > 0))

@@ -6,12 +6,12 @@ Source: Filtering, "Layer 2: Post-Retrieval Filtering"; docs/design.md#matching.
 ``word`` mode compares normalised text (`ragfilter.text.normalise`). A term must begin and end at a
 token edge: if its first (last) character is a letter or digit, the character before (after) it must
 not be one. So "armor class 1" is not in "armor class 10", "int" not in "point" and "7" not in
-"7th", but "10" and "13" are in "10-13", and "6" is in "-6": write "armor class 6" to mean one of
-them. A change of script is an edge too: "aws" is in "AWSの料金". Within a script that is written
-without spaces there are none. Use ``substring`` for it.
+"7th", but "10" and "13" are in "10-13", and "6" is in "-6"; write "armor class 6" to tell them
+apart. A change of script is also an edge: "aws" is in "AWSの料金". Scripts that are written without
+spaces have no edges inside, so use ``substring`` for them.
 
-``substring`` mode does what the source does: both texts in lower case, one contained in the other.
-Only apostrophes and quotation marks are alike, as in ``word`` mode.
+``substring`` mode does what the source does: it looks for one text in the other, both in lower
+case. As in ``word`` mode, all apostrophes are alike, and so are all quotation marks.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ragfilter.text.normalise import QUOTES, mark_words, normalise, whole
 
 Ints = npt.NDArray[np.int64]
 
-# Only the first HEAD characters of a needle go into the automaton, and the text is read in windows.
-# So at most HEAD matches end at one place, and WINDOW * HEAD are held at once, however long or
-# similar the needles are and however long the text is.
+# The automaton has only the first HEAD characters of each needle, and reads the text in windows. So
+# at most HEAD matches end at one place, and at most WINDOW * HEAD are in memory, however long the
+# text and however long or similar the needles are.
 HEAD = 64
 WINDOW = 4096
-# After a window with more matches than this, needles that were found are no longer searched for,
-# because they would be found again and again.
+# After a window with more matches than this, found needles are removed from the search, because
+# they would be found again and again.
 MANY = 4 * WINDOW
 # A reason names at most this many failures, terms per failure, and characters per term.
 SHOWN_FAILURES = 4
@@ -49,9 +49,9 @@ SHOWN_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """Whether a chunk with this rule passes, and why. `readable` is False for an invalid rule:
-    relevance fails open, so its chunk passes. `holds`: the chunk has a rule, and the query meets
-    it."""
+    """Whether a chunk with this rule passes, and why. `readable` is False for an invalid rule,
+    whose chunk passes, since relevance fails open. `holds`: the rule requires something,
+    and the query meets it."""
 
     passes: bool
     reason: str
@@ -64,7 +64,7 @@ NO_RULE = RuleCheck(True, "no rule")
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A readable rule, with term numbers in the structure of its parts."""
+    """A readable rule whose parts contain term numbers instead of terms."""
 
     rule: Rule
     groups: tuple[tuple[int, ...], ...]
@@ -74,8 +74,8 @@ class _Compiled:
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Compiling makes millions of objects that all stay, and searching them for garbage takes a
-    quarter of the time."""
+    """Pause garbage collection: compiling makes millions of objects that all stay, and checking
+    them takes a quarter of the time."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -99,7 +99,7 @@ class RuleBook:
         self._compiled: list[_Compiled] = []
         numbers: dict[Match, dict[str, int]] = {"word": {}, "substring": {}}
 
-        # Rules of a collection share most terms, so each distinct term is prepared once.
+        # A collection's rules share most terms, so each distinct term is prepared once.
         written: dict[tuple[str, Match], int] = {}
 
         def number(term: str, mode: Match) -> int:
@@ -124,19 +124,19 @@ class RuleBook:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The distinct rules, those that cannot be read last."""
+        """The distinct rules, unreadable ones last."""
         return (*self._number, *self.errors)
 
     def scan(self, query: str, *more: RuleBook) -> Scan:
-        """Decide every rule for `query`, in time linear in the length of the query. A rule that is
-        not in this book is looked up in `more`."""
+        """Decide every rule for `query`, in time linear in its length. Rules that are not in this
+        book are looked up in `more`."""
         found = self._find(query)
         further = more[0].scan(query, *more[1:]) if more else None
         return Scan(self, query, frozenset(found), self._evaluate(found).tolist(), further)
 
     def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
-        """Count how many of `queries` meet each rule, by rule text. Every query meets a rule that
-        cannot be read."""
+        """Count how many of `queries` meet each rule, by rule text. Every query meets an unreadable
+        rule."""
         total = 0
         counts = np.zeros(len(self._compiled), dtype=np.int64)
         for query in queries:
@@ -183,7 +183,7 @@ class RuleBook:
 
 @dataclass(slots=True, eq=False)
 class Scan:
-    """One query scanned with a book of rules. A reason is worded on request, once per rule."""
+    """A query scanned with a book of rules. Reasons are worded on request, once per rule."""
 
     _book: RuleBook
     query: str
@@ -200,8 +200,8 @@ class Scan:
         return self.check(rule).passes if number is None else self._holds[number]
 
     def check(self, rule: str | None) -> RuleCheck:
-        """Whether a chunk with this rule text stays, and why. A text that is in none of the books
-        (an unsaved edit) is compiled here."""
+        """Whether a chunk with this rule text stays, and why. If no book has the text (an unsaved
+        edit), it is compiled here."""
         if not rule:
             return NO_RULE
         check = self._checks.get(rule)
@@ -233,7 +233,7 @@ def check(rule: Rule, query: str) -> RuleCheck:
 
 
 def prepared(text: str, mode: Match) -> str:
-    """A term or query prepared for its mode, so that an occurrence is a plain substring."""
+    """Prepare a term or query for its mode, so that a plain substring is a match."""
     return mark_words(normalise(text)) if mode == "word" else lowered(text)
 
 
@@ -248,8 +248,8 @@ _prepared_term = lru_cache(maxsize=16384)(prepared)
 
 @lru_cache(maxsize=4)
 def rule_book(rules: tuple[str, ...]) -> RuleBook:
-    """The book of these rule texts. The last few books are cached, since every rerun asks for the
-    same one."""
+    """The book of these rule texts. The last few books are cached, since every rerun needs the same
+    one."""
     return RuleBook(rules)
 
 
@@ -307,7 +307,7 @@ class Needles:
     Immutable."""
 
     def __init__(self, needles: Mapping[str, int]) -> None:
-        """`needles`: text to number. No text may be empty, and each must be encodable as UTF-8."""
+        """`needles`: text → number. Texts must not be empty, and must be encodable as UTF-8."""
         by_head: dict[str, list[tuple[str, int]]] = {}
         for needle, number in needles.items():
             by_head.setdefault(needle[:HEAD], []).append((needle, number))

@@ -4,7 +4,7 @@ filtered and sorted by how much attention it needs. Pure.
 state    means
 invalid  the rule cannot be read, or no query can meet it
 warning  the linter doubts that it works as intended
-note     the linter proposes to write it better
+note     the linter proposes a better form
 valid    no problem is known
 none     the chunk has no rule, so it always passes
 """
@@ -28,7 +28,7 @@ STATES: tuple[State, ...] = ("invalid", "warning", "note", "valid", "none")
 WORDS = (*STATES, "draft", "changed")
 """All words for a rule's state."""
 STORED = (*STATES, "changed")
-"""Those that do not depend on unsaved edits."""
+"""The words that do not depend on unsaved edits."""
 MAX_PARTS = 4
 
 
@@ -55,7 +55,7 @@ class ListingRow:
 
 @dataclass(frozen=True, slots=True)
 class RuleFilter:
-    """A filter; an empty part admits everything. `text` is words that must all occur in title, id,
+    """A filter; empty parts admit everything. `text` has words that must all occur in title, id,
     type, source or rule; `states` may include ``draft`` and ``changed``."""
 
     text: str = ""
@@ -71,7 +71,7 @@ class Checks:
         self._known: dict[tuple[str, str, int], tuple[Finding, ...]] = {}
 
     def findings(self, chunk: Chunk) -> tuple[Finding, ...]:
-        """The findings about a chunk's rule; they depend on its text if the chunk has it."""
+        """The findings about a chunk's rule; they depend on the chunk's text if it is loaded."""
         if not chunk.rule:
             return ()
         # Hashed, because texts are long and many chunks are checked.
@@ -99,7 +99,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Listing:
-    """Every chunk that may be listed, in stored order."""
+    """All chunks that may be listed, in stored order."""
 
     rows: tuple[ListingRow, ...]
     shared: Mapping[str, Finding]
@@ -107,7 +107,7 @@ class Listing:
     _texts: tuple[str, ...] = field(repr=False)
 
     def find(self, wanted: RuleFilter) -> tuple[ListingRow, ...]:
-        """The rows that `wanted` admits, those that need attention most first."""
+        """The rows that `wanted` admits, most urgent first."""
         words = wanted.text.casefold().split()
         rows = [
             row
@@ -120,8 +120,8 @@ class Listing:
         )))  # fmt: skip
 
     def with_drafts(self, ids: Iterable[str]) -> Listing:
-        """The same listing with these chunks marked as having an unsaved edit, which is much
-        cheaper than building it again."""
+        """The same listing with these chunks marked as having an unsaved edit; much cheaper than
+        building it again."""
         drafted = {i: replace(self.by_id[i], draft=True) for i in ids if i in self.by_id}
         return replace(self, rows=tuple({**self.by_id, **drafted}.values())) if drafted else self
 
@@ -144,7 +144,7 @@ def make_listing(
     *,
     exported: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Listing:
-    """List `chunks`. `exported` are the rules at the last export of those edited since."""
+    """List `chunks`. `exported` has the last exported rule of each chunk edited since."""
     chunks = tuple(chunks)
     from ragfilter.rules.lint import find_shared, rules_of
 
@@ -166,7 +166,7 @@ def make_listing(
 
 
 def brief(rule: str | None) -> str:
-    """A rule in one line: the first term of each part, and the number of its other terms."""
+    """A rule in one line: each part's first term and the number of its other terms."""
     read = read_rule(rule)
     if read is None:
         return ""

@@ -10,12 +10,12 @@ contain_all_of   every term
 contain_none_of  none of the terms
 match            ``word`` (default) or ``substring``, see `ragfilter.rules.match`
 
-Terms are text. A number is refused, because ``6`` hardly ever means the bare digit. Only `contain`
-accepts one, as in the source, and stores it as text. A part that is an empty list requires nothing,
-like an absent one. A rule without any parts always holds. ``{"query_must": {…}}``, as in a record,
-is read as its value.
+Terms are text. Numbers are refused, because ``6`` hardly ever means the bare digit. As in the
+source, only `contain` accepts a number and stores it as text. An empty list requires nothing, like
+an absent part. A rule without any parts always holds. ``{"query_must": {…}}``, as in a record, is
+read as its value.
 
-The store, the journal and the editor hold a rule as JSON text. `parse` and `read_rule` turn it into
+The store, the journal and the editor have rules as JSON text. `parse` and `read_rule` turn it into
 a value, and everything else works on values.
 """
 
@@ -47,7 +47,7 @@ FORM = {
     "contain_one_of": "Groups", "contain": "All of", "contain_all_of": "All of",
     "contain_none_of": "None of", "match": "Match",
 }  # fmt: skip
-"""What the editor's form calls each part."""
+"""The name of each part in the editor's form."""
 
 _GROUPS = '[["term", "other spelling"]]'
 _TEMPLATE_TERMS = 8
@@ -71,7 +71,7 @@ Terms = tuple[Term, ...]
 
 
 class Rule(BaseModel):
-    """A valid rule; terms as they were written.
+    """A valid rule, with terms as written.
 
     Places of terms and groups are paths such as ``contain_one_of[1][0]``.
     """
@@ -100,7 +100,7 @@ class Rule(BaseModel):
 
     @property
     def stored(self) -> str | None:
-        """The text to store, None for a rule that asks for nothing."""
+        """The text to store, None for a rule that requires nothing."""
         return self.text if self.terms else None
 
     @property
@@ -122,7 +122,7 @@ class Rule(BaseModel):
 
     @property
     def demands(self) -> dict[str, tuple[str, ...]]:
-        """By place, the terms of every part that a query must meet: a group, or a required term as
+        """The terms of every part that a query must meet, by place: a group, or a required term as
         a group of one."""
         demands = {f"contain_one_of[{i}]": group for i, group in enumerate(self.contain_one_of)}
         if self.contain is not None:
@@ -161,8 +161,8 @@ class Rule(BaseModel):
         return self.replaced(place, ())
 
     def replaced(self, place: str, terms: Sequence[str]) -> Self:
-        """The rule with `terms` instead of the term or group at `place` (of ``contain``, at most
-        one). A group without terms is removed."""
+        """The rule with `terms` instead of the term or group at `place` (at most one term for
+        ``contain``). A group without terms is removed."""
         part, *steps = re.findall(r"\w+", place)
         if part == "contain":
             return self.with_parts(contain=next(iter(terms), None))
@@ -214,7 +214,7 @@ def parse(text: str) -> Rule:
         remedy = f'Begin with {{"contain_one_of": {_GROUPS}}}.'
         raise RuleError("a rule is a JSON object, but this is a list or a value.", remedy=remedy)
     try:
-        # An absent part is left out; null is none.
+        # A part that is null counts as absent.
         rule = Rule.model_validate({whole(k): {} if v is None else v for k, v in data.items()})
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False)[0]) from None
@@ -231,7 +231,7 @@ def parse(text: str) -> Rule:
 # Every question compiles rules, but a collection's rules stay the same.
 @lru_cache(maxsize=4096)
 def read_text(text: str) -> AnyRule:
-    """The rule in a text, whether it can be read or not."""
+    """Parse a rule text into a Rule or an InvalidRule."""
     try:
         return parse(text)
     except RuleError as error:
@@ -250,15 +250,15 @@ def stored_form(text: str | None) -> str | None:
 
 
 def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:
-    """By place, every term of one of `Rule.demands`, or of ``contain_none_of``."""
+    """Every term of one of `Rule.demands`, or of ``contain_none_of``, by place."""
     if place.startswith("contain_one_of") or place == "contain_none_of":
         return {f"{place}[{i}]": term for i, term in enumerate(group)}
     return {place: group[0]}
 
 
 def template(title: str) -> str:
-    """A valid rule to start from, as indented JSON text, for a chunk without one: it asks for any
-    distinctive word of the title, with the other parts empty."""
+    """A valid rule to start from, as indented JSON text, for a chunk without one: it requires any
+    distinctive word of the title; the other parts are empty."""
     words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
     group = [word for word in words if word not in FUNCTION_WORDS][:_TEMPLATE_TERMS]
     group = group or ["term", "other spelling"]
@@ -270,8 +270,8 @@ def template(title: str) -> str:
 
 
 def place_name(place: str) -> str:
-    """A place in a rule as the editor's form and all messages on the page call it: ``Group 2, term
-    1`` for ``contain_one_of[1][0]``. Other places, such as a line of JSON, stay as they are."""
+    """The name of a place in a rule, as in the editor's form and in messages: ``Group 2, term 1``
+    for ``contain_one_of[1][0]``. Other places, such as a line of JSON, stay as they are."""
     part, *steps = re.findall(r"\w+", place) or [place]
     if part not in FORM:
         return place
@@ -344,7 +344,7 @@ _MESSAGES = {
     "half": ("the term contains half a character (a lone surrogate).", "Type the term again."),
     "string_type": ("a term must be text.", 'Write it in quotes: "term".'),
 }
-"""What is wrong with a part, a group or a term, by pydantic's name for it, and what to do."""
+"""pydantic's error type → what is wrong with a part, a group or a term, and what to do."""
 
 
 def _refusal(error: ErrorDetails) -> RuleError:

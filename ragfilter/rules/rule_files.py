@@ -1,10 +1,10 @@
 """Rules to and from files: `ragfilter rules export` and `import`, as JSONL, or as CSV for
 spreadsheets (docs/rules.md); and expectations of rules, which `ragfilter rules test` checks.
 
-One object per line with `id` and `query_must`, the rule as an object or as text. An import skips
+Each line is an object with `id` and `query_must`, the rule as an object or as text. An import skips
 lines without `query_must` and failed drafts; ``"query_must": null`` removes the chunk's rule.
 Drafts with remarks are held back unless they are accepted; a later line for the same chunk replaces
-them. Any other second line with a different rule is refused, since a bad merge leaves both.
+them. Any other second line with a different rule is refused, since bad merges leave such lines.
 
 An expectation is a line ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays if
 the question meets its rule, or if it has none.
@@ -37,7 +37,7 @@ REMARKS_KEY = "remarks"
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A rule to store: canonical text, None to remove the rule. `before` is what is stored now.
+    """A rule to store as canonical text, None to remove the rule. `before` is the stored rule.
     `doubts` are the remarks of its draft."""
 
     line: int
@@ -70,7 +70,7 @@ class RefusedLine:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What a file would change, and which changes are `held` back for their doubts. `unchanged` and
+    """The changes that a file would make, and those `held` back for their doubts. `unchanged` and
     `skipped` count lines."""
 
     changes: tuple[FileChange, ...]
@@ -81,7 +81,7 @@ class ImportPlan:
 
 
 def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
-    """One line of JSON for every chunk that has a rule; an invalid rule stays a string."""
+    """Yield a line of JSON for every chunk with a rule; an invalid rule stays a string."""
     for chunk in chunks:
         if rule := read_rule(chunk.rule):
             record = {"id": chunk.id, "title": chunk.title, RULE_KEY: rule.value}
@@ -89,8 +89,8 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
-    """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8. A
-    title that would run as a formula gets a leading apostrophe, since it is not read back."""
+    """The same as CSV, with a header and the byte order mark that Excel needs for UTF-8. A title
+    that would run as a formula gets a leading apostrophe, since titles are not read back."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(("id", "title", RULE_KEY))
@@ -107,9 +107,9 @@ def is_csv(path: Path | None) -> bool:
 
 
 def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
-    """The chunks of the file at `path` by id, with only their titles and rules, and the lines that
-    are not chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read
-    at all."""
+    """Read the chunks of a file by id, with only titles and rules, and the lines that are not
+    chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read at
+    all."""
     latest, refusals, _ = _latest(path)
     chunks = {}
     for chunk_id, (_, fields) in latest.items():
@@ -120,7 +120,7 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
 
 
 def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> ImportPlan:
-    """What importing the file at `path` would change of `stored` (chunk id to rule text). Without
+    """The changes that importing a file would make to `stored` (chunk id → rule text). Without
     `with_doubts`, drafts with doubts are held back. Writes nothing. Raises InputError if the file
     cannot be read at all."""
     latest, refusals, skipped = _latest(path)
@@ -139,8 +139,8 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
 
 
 def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[RefusedLine], int]:
-    """For each chunk the line that counts, with its number; the lines that cannot be used; and how
-    many say nothing of a rule. A draft with remarks gives way to a later line."""
+    """For each chunk, the number and content of the line that counts; also the unusable lines, and
+    the number of lines without a rule. A later line replaces a draft with remarks."""
     latest: dict[str, tuple[int, dict[str, Any]]] = {}
     refusals: list[RefusedLine] = []
     skipped = 0
@@ -169,7 +169,7 @@ def _change(
     value = record[RULE_KEY]
     after = None
     if isinstance(value, str) and value == stored[chunk_id]:
-        # Even if it is invalid: an export writes it as it is stored.
+        # Even if it is invalid, because an export writes it as stored.
         after = value
     elif value is not None:
         try:
@@ -190,7 +190,7 @@ def _change(
 
 
 def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | RefusedLine]:
-    """Line number, chunk id and fields of every non-empty line."""
+    """Yield the line number, chunk id and fields of every non-empty line."""
     for number, record in _rows(path) if is_csv(path) else _objects(path):
         if isinstance(record, str):
             yield RefusedLine(number, "", record)
@@ -203,7 +203,7 @@ def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | RefusedLi
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """The object of every line of a JSONL file, or what is wrong with it."""
+    """Yield the object of every line of a JSONL file, or what is wrong with it."""
     for number, line in enumerate(files.read_lines(path), start=1):
         if not line.strip():
             continue
@@ -216,8 +216,8 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError
-    if there is no header, or if cells are quoted wrongly."""
+    """Yield the cells of every row of a CSV file by column, or what is wrong with it. Raises
+    InputError if there is no header, or if cells are quoted wrongly."""
     numbered = files.rows(files.read_text(path), str(path))
     number, header = next(numbered, (1, []))
     names = [cell.strip().lower() for cell in header]
@@ -234,7 +234,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 
 def _fields(row: dict[str, str]) -> dict[str, Any]:
-    """A row as an object: an empty cell is absent, ``null`` is None, a JSON string is its text."""
+    """A row as an object: empty cells are left out, ``null`` is None, a JSON string is its text."""
     there: dict[str, Any] = {name: cell for name, cell in row.items() if cell.strip()}
     cell = there.get(RULE_KEY, "").strip()
     if cell == "null":
@@ -309,8 +309,8 @@ def read_expectations(path: Path) -> tuple[Expectation, ...]:
 
 
 def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Outcome:
-    """Check `rules` (chunk id to rule text, None for no rule) against the expectations. Those about
-    other chunks are broken: a chunk that the user may not see is as if it did not exist."""
+    """Check `rules` (chunk id → rule text, None for no rule) against the expectations. Expectations
+    about other chunks are broken: chunks that the user cannot see count as missing."""
     named = [i for expected in expectations for i, _ in expected.wanted]
     book = RuleBook(filter(None, {rules.get(i) for i in named}))
     broken: list[Broken] = []

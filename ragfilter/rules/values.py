@@ -2,10 +2,10 @@
 
 A value is a number with the words that say what it counts.
 
-A title such as "Attack matrix for clerics - Opponent Armor Class 6" differs from its siblings' in a
-value. "armor class" is what the 6 counts. A value may be a range ("Levels 4-6"), an ordinal ("7th
-level") or a Roman numeral ("Part IV"), and what it counts may follow it ("3 days"). Questions write
-a value in many ways, and `spellings` lists them.
+Titles such as "Attack matrix for clerics - Opponent Armor Class 6" differ only in a value, here in
+the 6, which counts "armor class". A value may be a range ("Levels 4-6"), an ordinal ("7th level")
+or a Roman numeral ("Part IV"), and the words may follow the number ("3 days"). Questions write
+values in many ways, and `spellings` lists them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ragfilter.text.words import plural_of, singular_of
 
 
 def forms(name: str) -> tuple[str, ...]:
-    """A name in singular and plural, with and without a hyphen: clerics, cleric. A name with
-    letters that English does not have is left unchanged, and one of two: "uses" is not US."""
+    """A name in singular and plural, with and without a hyphen: clerics, cleric. Names with
+    non-English letters or only two letters are left unchanged: "uses" is not US."""
     if not name.isascii() or len(name) < 3:
         return without_hyphens(name)
     single = singular_of(name)
@@ -32,7 +32,7 @@ def forms(name: str) -> tuple[str, ...]:
 
 
 def without_hyphens(*names: str) -> tuple[str, ...]:
-    """The names, and each of them without its hyphens."""
+    """The names, each also without its hyphens."""
     return tuple(dict.fromkeys((*names, *(name.replace("-", " ") for name in names))))
 
 
@@ -47,24 +47,24 @@ ORDINALS = (
     "seventeenth", "eighteenth", "nineteenth", "twentieth",
 )  # fmt: skip
 MAX_WORDS = 2
-"""Maximum number of words before a number that say what it counts; after it, one word does."""
+"""Maximum number of words before a number that say what it counts; after it, only one."""
 TELLING = 1000
 LONGEST_UNIT = 3
-"""A word this short is also written directly after its number: 15kg."""
+"""Words up to this length are also written directly after their number: 15kg."""
 WIDEST = 30
-"""A larger range is asked for as written, not by each of its numbers."""
+"""Rules ask for each number of a range up to this size, and for larger ranges as written."""
 COMMON = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
     "have", "how", "i", "if", "in", "is", "it", "my", "of", "on", "or", "so", "that", "the",
     "their", "them", "there", "they", "this", "to", "was", "what", "when", "where", "which", "who",
     "why", "will", "with", "you", "your",
 ))  # fmt: skip
-"""Words in every question, which distinguish none."""
+"""Words that occur in any question, so they distinguish none."""
 
 _TOKEN = re.compile(
     r"(?<![\w.])-?\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
 )
-# Longer runs of digits do not count anything, and Python limits the digits it parses.
+# Longer runs of digits are not counts, and Python limits the digits that it parses.
 _NUMBER = re.compile(r"-?\d{1,15}$")
 _POINTED = re.compile(r"-?\d+(?:\.\d+)+$")
 _CODE = re.compile(r"[a-z]{1,3}\d{1,4}$")
@@ -72,12 +72,12 @@ _ORDINAL = re.compile(r"(\d{1,15})(?:st|nd|rd|th)$")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enumerate(_ONES)}
 _NAMED |= {word: number for number, word in enumerate(ORDINALS)}
-"""Roman numerals up to 39 (from 40 on they have letters of abbreviations), and ordinals."""
+"""Roman numerals up to 39 (from 40, they look like abbreviations), and ordinals."""
 _JOINS = (("-",), ("/",))
 _SETS = (":", "=", "|", "*")
-"""Signs that may be between what is counted and its number: Armor Class: 6, **AC** 6."""
+"""Signs that may be between a number and what it counts: Armor Class: 6, **AC** 6."""
 _LINE = re.compile(r"\n\s*(?=[^a-z\s])")
-"""A real line end: a wrapped line usually continues with a lower-case letter."""
+"""A real line end; wrapped lines usually continue with a lower-case letter."""
 LINE_END = "⏎"
 _UNTIL = ("-", "to", "through")
 
@@ -123,7 +123,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A distinctive word of a title, or several: in a row, or in a list of alternatives."""
+    """One or more distinctive words of a title, consecutive or in a list of alternatives."""
 
     words: tuple[str, ...]
 
@@ -142,8 +142,8 @@ def is_number(token: str) -> bool:
 
 
 def parts(text: str) -> tuple[str | Number, ...]:
-    """The words and signs of normalised `text`, and its numbers, with a range as one. A line end is
-    a sign, and the cells of a table follow their headings."""
+    """The words, signs and numbers of normalised `text`; a range is one number. A line end is a
+    sign, and the cells of a table follow their headings."""
     words = tokens(_LINE.sub(f" {LINE_END} ", unfold(text.strip())))
     parts_read: list[str | Number] = []
     at = 0
@@ -161,7 +161,7 @@ def parts(text: str) -> tuple[str | Number, ...]:
 
 def unfold(text: str) -> str:
     """`text` with the rows of its tables spelled out: ``| 6 | 3 |`` below ``| AC | HD |`` becomes
-    ``AC: 6; HD: 3``. What is no table with headings stays as it is."""
+    ``AC: 6; HD: 3``. Everything except tables with headings stays as it is."""
     if "|" not in text:
         return text
     rows: list[str] = []
@@ -184,33 +184,33 @@ def _cells(line: str) -> list[str]:
 
 
 def mask(text: str) -> tuple[str, ...]:
-    """`text` with ``#`` for every number, the same for all titles of one pattern."""
+    """`text` with ``#`` for every number, so that all titles of one pattern are equal."""
     return tuple("#" if isinstance(part, Number) else part for part in parts(text))
 
 
 def telling(words: Collection[str]) -> list[str]:
-    """The distinctive words: no signs, no numbers, no common words."""
+    """The distinctive words, without signs, numbers and common words."""
     # Two letters are enough in a script without an alphabet.
     long = (word for word in words if len(word) > 2 or (len(word) == 2 and not word.isascii()))
     return [word for word in long if word[0].isalpha() and word not in COMMON]
 
 
 def is_short(word: str) -> bool:
-    """Whether `word` is two letters that may be a name, such as EU or US. Numerals are not."""
+    """Whether `word` has two letters and may be a name, such as EU or US, and is not a numeral."""
     is_pair = len(word) == 2 and word.isascii() and word.isalpha()
     return is_pair and word not in COMMON and mask(word) == (word,)
 
 
 def values(text: str) -> tuple[Value, ...]:
-    """The numbers in `text` that words describe, in order. Dates are skipped."""
+    """The numbers in `text` with words that say what they count, in order. Dates are skipped."""
     every = parts(text)
     candidates = (value_at(every, at) for at in range(len(every)))
     return tuple(value for value in candidates if value is not None)
 
 
 def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
-    """The number at a place of `parts` with what it counts, None if nothing says so. That is the
-    words before it, unless there are none."""
+    """The number at a place of `parts` with the words before it or, if there are none, the word
+    after it; None without either, unless the number is distinctive by itself."""
     number = every[at]
     if not isinstance(number, Number) or _is_joined(every, at):
         return None
@@ -239,8 +239,8 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
 
 
 def _begins_field(behind: Sequence[str | Number]) -> bool:
-    """Whether one or two words name the next value: in "Armor Class: 6 Hit Dice: 3" the 6 does not
-    count hits."""
+    """Whether the next one or two words name the next value: in "Armor Class: 6 Hit Dice: 3", the 6
+    does not count hits."""
     return any(part in _SETS for part in behind[1:]) and all(map(_is_word, behind[:1]))
 
 
@@ -277,8 +277,8 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
     """The ways in which questions write a value. `contexts` are the names for what it counts
     ("armor class", "ac"); an acronym is also written with dots and without a space. `ordered`: the
     number is also used as an ordinal ("7th level"). Every number of a range matches. Years and
-    other numbers from a thousand, versions of three parts, and codes need no words next to them. A
-    decimal does: 4.0 may be a version, a price or a grade."""
+    other numbers from a thousand, versions with three parts, and codes need no words next to them.
+    Decimals do: 4.0 may be a version, a price or a grade."""
     forms: list[str] = []
     for context in contexts:
         forms += _spelled(value, context, ordered=ordered or value.is_ordinal)
@@ -288,7 +288,7 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
             forms.append(f"{context}{value.number}")
     number = str(value.number)
     if value.last is None and stands_alone(number):
-        # Longer spellings with this number are redundant, because the number alone matches them.
+        # Longer spellings with this number are redundant: the number alone matches them.
         forms = [*(each for each in forms if number not in tokens(each)), number]
     return tuple(dict.fromkeys(forms))
 
@@ -350,8 +350,8 @@ def _range_end(words: tuple[str, ...], at: int) -> int | None:
 
 
 def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
-    """Whether this number is next to another one and neither is distinctive by itself, or a sign
-    joins them: 4/6, 2024-01-15."""
+    """Whether a sign joins this number to another one (4/6, 2024-01-15), or they are adjacent and
+    neither is distinctive by itself."""
 
     def number(place: int) -> str:
         part = every[place] if 0 <= place < len(every) else ""
@@ -378,9 +378,9 @@ Words = tuple[str, ...]
 NEAR = 0.8
 """Minimum similarity (difflib's ratio) of another spelling of the same context."""
 NEAR_WORD = 0.9
-"""The same for a context of one word, which must also begin alike: "colour", but not "flavor"."""
+"""The same for contexts of one word, which must also begin alike: "colour", but not "flavor"."""
 MAX_TEXTS = 20_000
-"""Maximum number of texts in which contexts are looked up."""
+"""Maximum number of texts that are searched for contexts."""
 
 _WORD = re.compile(r"[^\W_]+")
 _BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of| ?[:=|*]+)? -?\d")
@@ -390,8 +390,8 @@ _PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^
 def find_contexts(
     counted: Iterable[Words], texts: Iterable[str]
 ) -> tuple[dict[Words, tuple[str, ...]], set[Words]]:
-    """What the texts call each counted thing: the words of the titles, an acronym, or another
-    spelling. Also returns which of them are used with an ordinal: 7th level, of ``("level",)``."""
+    """The names in the texts for each counted thing: the words of the titles, an acronym, or
+    another spelling. Also returns which are used with an ordinal: ``("level",)`` in 7th level."""
     counted = tuple(counted)
     seen: Counter[str] = Counter()
     places: set[str] = set()
@@ -419,7 +419,7 @@ def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
 
 
 def _begins_alike(words: Words, others: Sequence[str]) -> bool:
-    """Whether one of as many words is the same, or a single word has the same first letter."""
+    """Whether both have the same number of words, and share a word or, if single, the initial."""
     if len(words) != len(others):
         return False
     pairs = zip(words, others, strict=True)

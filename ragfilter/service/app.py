@@ -31,8 +31,7 @@ from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service import bodies
-from ragfilter.service.executor import Executor
-from ragfilter.service.gate import (
+from ragfilter.service.access import (
     ASSETS,
     DOCUMENTED,
     LOOPBACK,
@@ -43,6 +42,7 @@ from ragfilter.service.gate import (
     TokenGate,
     explain,
 )
+from ragfilter.service.executor import Executor
 from ragfilter.service.metrics import Metrics
 from ragfilter.service.workspace import CallerWorkspace
 from ragfilter.settings.profiles import PROFILES
@@ -50,7 +50,7 @@ from ragfilter.settings.schema import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Question = TypeVar("Question", bound=Callable[..., BaseModel])
+Handler = TypeVar("Handler", bound=Callable[..., BaseModel])
 
 ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the others do not."
 COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
@@ -105,7 +105,7 @@ def make_app(serving: Serving) -> FastAPI:
     )
     _add_page(app)
     _handle_errors(app)
-    _add_questions(app, serving, executor, metrics)
+    _add_post_routes(app, serving, executor, metrics)
     _add_state(app, serving, executor, metrics)
     app.router.routes.append(Route("/mcp", mcp_app, methods=["GET", "POST", "DELETE"]))
     names = serving.bench.deployment.allowed_hosts.split(",")
@@ -142,14 +142,14 @@ def _add_page(app: FastAPI) -> None:
         )
 
 
-def _add_questions(app: FastAPI, serving: Serving, executor: Executor, metrics: Metrics) -> None:
+def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics: Metrics) -> None:
     bearer = Security(HTTPBearer(auto_error=False, description="A token of the service."))
 
-    def ask(path: str, summary: str) -> Callable[[Question], Question]:
+    def ask(path: str, summary: str) -> Callable[[Handler], Handler]:
         """Answer requests for `path` by a function of the caller's workspace and the body, which is
         carried out in a thread."""
 
-        def add(function: Question) -> Question:
+        def add(function: Handler) -> Handler:
             async def endpoint(request: Request, body: Any) -> Response:
                 workspace = CallerWorkspace(serving.bench, metrics, request.state.caller, path)
                 # Written as JSON in the thread, too.

@@ -17,7 +17,7 @@ from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
 from ragfilter.model import MAX_LEVEL, Hit, Metric, Status, User, similarity
 from ragfilter.report.rows import ChunkRow, rerank_score
-from ragfilter.service.gate import Caller, Refused
+from ragfilter.service.access import Caller, Refused
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import PROFILES, profile
 from ragfilter.settings.schema import Settings

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from ragfilter.basics.threads import Abandoned, stopping
-from ragfilter.service.gate import GONE, Refused
+from ragfilter.service.access import GONE, Refused
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Reranker
 from ragfilter.report import ChunkRow
-from ragfilter.service.gate import Caller
+from ragfilter.service.access import Caller
 from ragfilter.service.metrics import Metrics
 from ragfilter.settings.schema import Settings
 
@@ -60,7 +60,7 @@ class CallerWorkspace:
         metric: str | Mapping[str, str] | None,
         scores: Sequence[float] | None = None,
     ) -> ResultWithRows:
-        """Filter these hits, with the models of the workspace. Raises as `Filter` does."""
+        """Filter these hits with the workspace's reranker and judge. Raises as `Filter` does."""
         judge = self.bench.chat if settings.judge.enabled else None
         flt = Filter(settings, reranker=self._reranker(settings), judge=judge)
         return self._counted(lambda: flt(question, hits, scores, metric=metric, user=user))

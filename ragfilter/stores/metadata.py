@@ -1,4 +1,4 @@
-"""A chunk as flat Chroma metadata and back, and conditions over that metadata.
+"""A chunk as flat metadata of Chroma or Qdrant and back, and conditions over that metadata.
 
 Source: docs/design.md#clearance (it fails closed), docs/design.md#contradictions (`query_must` as
 JSON text) and docs/design.md#chroma (None, nested values and empty lists are refused, and a missing

@@ -7,7 +7,10 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
     settings/       settings saved under a name (TOML)
     prompts/        one's own prompts of the judge (TOML)
     templates/      one's own prompt templates for drafts of rules
-    ragfilter.db    journal, labels, drafts of rules (SQLite)
+    catalogues/     the chunks of collections without their texts (Parquet)
+    uploads/        uploaded files that wait to be indexed
+    foreign.json    how foreign collections are opened
+    ragfilter.db    journal, labels, drafts of rules, preferences, runs (SQLite)
     sentences.db    vectors of the chunks' sentences, for answers (SQLite)
     cache.db        answers of LLMs, for later runs (SQLite)
     .lock           locked while a process owns the folder

@@ -9,50 +9,21 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import streamlit as st
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
-from ragfilter.errors import SettingsError
+from ragfilter.ui.guard import Guard, hosts
 from ragfilter.ui.look import theme
 from ragfilter.ui.session import jobs
-from ragfilter.workbench import read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.ui.session.views import Visit
 
 WIDTH = 230
 """Pixels of the sidebar."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-POLICY = {
-    "default-src": "'self'",
-    # Streamlit's page contains one inline script, which has this hash; its numbers are WebAssembly.
-    # It loads a component's script from a blob, which only a running script can create.
-    "script-src": "'self' blob: 'wasm-unsafe-eval' "
-    "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
-    "style-src": "'self' 'unsafe-inline'",
-    "img-src": "'self' data: blob:",
-    "font-src": "'self' data:",
-    "connect-src": "'self'",
-    "worker-src": "'self' blob:",
-    "frame-src": "'none'",
-    "frame-ancestors": "'none'",
-    "object-src": "'none'",
-    "base-uri": "'none'",
-    "form-action": "'none'",
-}
-HEADERS = {
-    "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in POLICY.items()),
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 PAGES = ("Inspect", "Rules", "Evaluate", "Tune", "Compare", "Collections")
 
 
@@ -77,53 +48,7 @@ def options() -> dict[str, Any]:
     # Streamlit reads an option for every message it sends, under one lock, for which many sessions
     # wait longer than they work. Reading needs none: the options are a dict that is replaced whole.
     config._config_lock = nullcontext()  # type: ignore[assignment]
-    return {"middleware": [Middleware(Guard, hosts=_hosts())]}
-
-
-class Guard:
-    """ASGI middleware around `app`, which is served under `hosts` and the loopback names."""
-
-    def __init__(self, app: ASGIApp, hosts: str = "") -> None:
-        self.app = app
-        self.hosts = {*LOOPBACK, *(name.strip().strip("[]").lower() for name in hosts.split(","))}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self.app(scope, receive, send)
-            return
-
-        async def answer(message: Message) -> None:
-            if message["type"] in ("http.response.start", "websocket.http.response.start"):
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
-        await (self._refusal(Headers(scope=scope)) or self.app)(scope, receive, answer)
-
-    def _refusal(self, headers: Headers) -> ASGIApp | None:
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if _name(host) not in self.hosts:
-            return PlainTextResponse(
-                "Host name not allowed. Add it to RAGFILTER_ALLOWED_HOSTS.\n", status_code=400
-            )
-        if origin is not None and origin.partition("://")[2].lower() != host.lower():
-            return PlainTextResponse("Cross-site requests are not allowed.\n", 403)
-        return None
-
-
-def _hosts() -> str:
-    """The hosts named in the environment; empty if it is invalid, which the page reports."""
-    try:
-        return read_deployment().allowed_hosts
-    except SettingsError:
-        return ""
-
-
-def _name(host: str) -> str | None:
-    """The name in a Host header, None if there is none."""
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
+    return {"middleware": [Middleware(Guard, hosts=hosts())]}
 
 
 def inspect() -> None:

@@ -156,7 +156,7 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(
     assert [json.loads(line)["id"] for line in exported.splitlines()] == ["1"]
     told = page.at.text_input(key="delete-mine").help
     assert "`ragfilter labels export`" in told
-    assert "Chunks that this user may not see are left out." in told
+    assert "Chunks that this user cannot see are left out." in told
     # An operator sees all of them.
     page.session.operator = True
     assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 3

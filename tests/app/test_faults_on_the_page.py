@@ -206,5 +206,5 @@ def test_of_an_answer_without_end_the_beginning_is_shown(open_with: Callable[...
     assert told.count(f"The first {SHOWN_CHARS:,} of {MAX_BYTES:,} characters.") == 2
     assert max(len(text.value) for text in page.at.markdown) < 2 * SHOWN_CHARS
     assert told.count("] and ") == 2
-    unknown = [line for line in page.html if "which its prompt lacks" in line]
+    unknown = [line for line in page.html if "not in its prompt" in line]
     assert [line.count("[") for line in unknown] == [MAX_UNKNOWN] * 2

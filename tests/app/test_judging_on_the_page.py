@@ -112,7 +112,7 @@ def test_a_verdict_outlives_the_app(
     again.choose("panel-box", "Judge")
     told = "\n".join(again.html)
     assert "cached, so time, tokens and cost describe the original call" in told
-    assert "came in an earlier run: those are not stored." in told
+    assert "came in an earlier run and was not stored." in told
 
 
 def test_a_link_names_a_prompt_of_the_workspace(

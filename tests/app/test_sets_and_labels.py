@@ -86,7 +86,7 @@ def test_a_set_that_another_session_changed_is_not_replaced(page: Any) -> None:
     assert text(page).value == "What is a lich?"
     name(page).set_value("lich")
     page.press("set-save")
-    assert any("it stays beside 'lich'" in said for said in page.warnings)
+    assert any("it is kept beside 'lich'" in said for said in page.warnings)
     assert list(book().queries("demo", "lich").values()) == ["What is a lich?"]
     assert book().queries("demo", "mine") == theirs
 
@@ -159,9 +159,9 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     # Whoever may not see everything does not learn which labelled chunks are missing.
     assert "gone" not in " ".join(page.html)
     notes = " ".join(page.switch("clearance", False).html)
-    assert "1 question without labels: skipped" in notes
-    assert "1 labelled chunk not in the collection (any more), such as gone" in notes
-    assert "1 question without a relevant chunk left: skipped" in notes
+    assert "1 question skipped: no labels" in notes
+    assert "1 labelled chunk left out, such as gone: not in the collection" in notes
+    assert "1 question skipped: no relevant chunk left" in notes
 
 
 def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
@@ -183,10 +183,10 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(
     store = resources.open_resources().bench.collection("demo")
     chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
     page.choose("sets-part", "Labels")
-    assert not any("since the chunks were cut anew" in text for text in page.html)
+    assert not any("The chunks were cut again" in text for text in page.html)
     place = selected_quotation(chunk, chunk.text)
     book().label("demo", MINE["q3"], [f"{UNCOUNTED}old"], 2, who="ann", quotation=place)
-    assert any("since the chunks were cut anew" in text for text in page.run().html)
+    assert any("The chunks were cut again" in text for text in page.run().html)
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
     assert next(iter(rows["chunk"])) == chunk.name
     clicks = iter([0])
@@ -195,7 +195,7 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(
     )
     page.run()
     assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
-    assert not any("since the chunks were cut anew" in text for text in page.html)
+    assert not any("The chunks were cut again" in text for text in page.html)
 
 
 def test_an_llm_labels_after_its_cost_is_said(

@@ -100,7 +100,7 @@ def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenT
     first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
     for tab in (first, second):
         open_row(tab, 1, r"Armor Class 7\s*$")
-    earlier = "Typed before this page was reopened"
+    earlier = "Typed before you reopened this page"
     first.rest().rule.fill(SHUT)
     first.page.wait_for_function("() => localStorage['ragfilter-drafts']?.includes('wizard')")
     second.rest().write_rule(OPEN).click("rule-save")
@@ -112,7 +112,7 @@ def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenT
     first.rest().click_row(1)
     first.edit_rule()
     expect(first.rule).to_have_value(SHUT)
-    expect(first.page.get_by_text(earlier)).to_contain_text("The stored rule was changed since")
+    expect(first.page.get_by_text(earlier)).to_contain_text("The stored rule has changed since")
     first.rest().click("rule-save")
     expect(first.keyed("rule-overwrite", "button")).to_be_visible()
     first.rest().click("rule-take")

@@ -11,7 +11,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.recalibrate import as_they_are, start
 from ragfilter.evaluate.tune import MARGIN, recorded, tune
 from ragfilter.evaluate.wording import no_worse, sides
-from ragfilter.layers.origin import seen_labels
+from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load
 

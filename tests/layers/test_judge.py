@@ -15,7 +15,7 @@ from ragfilter.judge import call
 from ragfilter.judge.parse import parse
 from ragfilter.judge.prompt import build_prompt
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.judge import apply
 from ragfilter.model import (
     Chunk,
@@ -66,7 +66,7 @@ def judge(
     said = (judgement,) if judgement else ()
     found = Pool(query, "c", "l2", pool or hits, judgements=said, reachable=reachable)
     scan, pins = rule_book(()).scan(query), dict.fromkeys(pinned, "named in the comparison")
-    return apply(hits, LayerInput(tree, found, scan, viewer(user, tree), pins))
+    return apply(hits, LayerInput(tree, found, scan, effective_user(user, tree), pins))
 
 
 def over(hits: tuple[Hit, ...], **actions: str) -> Judgement:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragfilter.ingest import demo
 from ragfilter.rules import explain as explaining
-from ragfilter.rules.explain import Explanation, differing_value
+from ragfilter.rules.explain import Explanation, differing_quantity
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import InvalidRule, parse, read_text
 
@@ -101,10 +101,10 @@ MINUS = ["armor class -7", "ac -7", "armor class minus 7"]
 def test_a_value_in_which_the_question_differs_is_named(
     rule: dict[str, object], question: str, kind: str
 ) -> None:
-    assert differing_value(json.dumps(rule), question) == kind
+    assert differing_quantity(json.dumps(rule), question) == kind
 
 
 def test_the_matrices_of_the_demo_differ_in_the_armor_class() -> None:
     matrices = [r for r in demo.records() if r["id"].startswith("attack-matrix")]
-    kinds = [differing_value(json.dumps(r["query_must"]), "hit armor class 6") for r in matrices]
+    kinds = [differing_quantity(json.dumps(r["query_must"]), "hit armor class 6") for r in matrices]
     assert (kinds.count("armor class"), kinds.count("")) == (80, 4)

@@ -2,12 +2,12 @@
 
 Source: Filtering, "Layer 1: Metadata Generation" and its problem categories.
 
-A new category is a new file. Its name is the category; it says
+A new category is a new file. Its name is the category, and its keys are
 
-version            changes with every change of its words
-recognise.title    patterns (regular expressions, upper and lower case alike); any of them
-recognise.type     the same for the chunk's type; if both are given, both must fit
-prompt.holds       what the rule should hold, in words for the model
+version            must change whenever the text changes
+recognise.title    regular expressions (case-insensitive), one of which must match
+recognise.type     the same for the chunk's type; if both are given, both must match
+prompt.holds       what the rule should contain, in words for the model
 example.title      a chunk's title
 example.rule       the rule for it, as JSON text
 
@@ -59,7 +59,7 @@ class _Example(TomlTable):
 
 
 class Template(TomlTable):
-    """One content category, as its file has it."""
+    """A content category, as described in its file."""
 
     category: str
     number: int = Field(alias="version")
@@ -78,13 +78,13 @@ class Template(TomlTable):
 
 
 def packaged() -> tuple[Template, ...]:
-    """The templates packaged with ragfilter, in the order in which they are tried."""
+    """The packaged templates, in the order in which they are tried."""
     return _read_folder(FOLDER)
 
 
 def with_folder(folder: Path) -> tuple[Template, ...]:
-    """The templates in `folder`, then the packaged ones with other names; one that fits every chunk
-    comes last. Raises InputError naming the file if it is unreadable or not a template."""
+    """The templates in `folder`, then the packaged ones with other names. Templates that fit every
+    chunk come last. Raises InputError naming the file if it is unreadable or not a template."""
     own = _read_folder(folder)
     names = {template.category for template in own}
     every = [*own, *(template for template in packaged() if template.category not in names)]

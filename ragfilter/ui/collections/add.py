@@ -87,7 +87,7 @@ def draw(visit: Visit) -> None:
         accept_multiple_files="directory" if folder else True,
         key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}", max_upload_size=limit,
         help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
-        "are OpenAPI descriptions.",
+        "must be OpenAPI descriptions.",
     )  # fmt: skip
     draft = _draft(uploads, resources)
     if draft is None:

@@ -196,10 +196,10 @@ def _table(every: tuple[Facts, ...]) -> None:
 def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
     workspace, store = resources.bench.workspace, resources.bench.stores.of(info.name)
-    left_out = "" if user.unrestricted else " Chunks that this user may not see are left out."
+    left_out = "" if user.unrestricted else " Chunks that this user cannot see are left out."
     if html.button(
         "Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count,
-        about="After a change of model, chunking or corpus: tunes the settings anew on this "
+        about="After a change of model, chunking or corpus: tunes the settings again on this "
         "collection's labels, on the Tune page.",
     ):  # fmt: skip
         state.open_collection(info.name)
@@ -271,7 +271,7 @@ def _elsewhere(resources: Resources) -> None:
             help="A folder on the computer that runs the app; close other programs that use it. "
             "Or the URL of a server without a password. For one with a password, start the app "
             "with RAGFILTER_CHROMA_URL. Or the address of a database with pgvector, whose "
-            "password is in ~/.pgpass; postgresql:// stands for the workspace's.",
+            "password is in ~/.pgpass; postgresql:// means the workspace's own.",
         ).strip()  # fmt: skip
         if not folder:
             return
@@ -297,7 +297,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
     )
     writable = st.toggle(
         "Allow changes", opening.writable, key=f"{key}-writable-{name}",
-        help="Lets rules be written into the collection.",
+        help="Lets ragfilter write rules into the collection.",
     )  # fmt: skip
     if html.button("Open", f"{key}-open", type="primary"):
         bench = resources.bench
@@ -322,14 +322,14 @@ def _mapped(
                 f"{field.capitalize()} column", names,
                 names.index(chosen) if chosen in names else None, placeholder="all",
                 key=f"{key}-{field}-{name}", disabled=not names,
-                help="Every other column is a field of its name.",
+                help="Every other column becomes a field of the same name.",
             )  # fmt: skip
             columns |= {field: column} if column else {}
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(
             "Distance", list(spaces), [*spaces].index(opening.metric) if opening.metric else None,
             key=f"{key}-metric-{name}", placeholder="as its index",
-            format_func=spaces.__getitem__, help="Cosine if its vectors have no index.",
+            format_func=spaces.__getitem__, help="Cosine if the vectors have no index.",
         )  # fmt: skip
     return columns, metric or ""
 

@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
 from ragfilter.answer.stream import Answer, Prices
-from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
@@ -93,7 +93,7 @@ def _bar(
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
             "Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy",
-            about="Copies current settings as a snapshot, so later changes are compared with it.",
+            about="Copies current settings as a snapshot, to compare later changes with.",
         )  # fmt: skip
         place = st.container(key="share", width="content")
     return (a, b), place
@@ -116,7 +116,7 @@ ANSWERS, SETTINGS = "Answers", "Settings"
 def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
-        a, b = (as_user(result_of(view, side)) for side in sides)
+        a, b = (replay_as_user(result_of(view, side)) for side in sides)
     contrasted = contrast(a, b)
     html.unseen_heading("Compare", level=1, name=view.asked.query)
     html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')
@@ -314,7 +314,7 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, count: int) -> 
         f"Measure {letters} over {counted(count, 'question')}", "compare-measure",
         icon="play_arrow", type="primary",
         about="Measures these settings, with every strategy and profile for comparison, and saves "
-        "the result as a run. A stopped run is continued.",
+        "the result as a run. Continues a stopped run.",
     )  # fmt: skip
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return

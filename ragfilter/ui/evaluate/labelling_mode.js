@@ -164,8 +164,8 @@ class Mode {
     } else {
       article.append(make("p", { textContent:
         !question ? "There is no question to label. Type one below."
-        : question.passages.length ? "Every chunk offered for this question has a label."
-        : "The search finds nothing for this question." }))
+        : question.passages.length ? "Every chunk offered for this question is labelled."
+        : "The search found nothing for this question." }))
     }
     const steps = make("ol", { ariaLabel: "Chunks of this question" },
       ...(question?.passages ?? []).map(({ first, grade }, at) => make("li", {
@@ -174,7 +174,7 @@ class Mode {
       })))
     const marks = [2, 1, 0].map(grade => this.button(grade, WORDS[grade], () => this.mark(grade), {
       disabled: !passage, ariaPressed: String(passage?.grade === grade),
-      title: grade ? "Select the text that answers the question first, to keep it as evidence." : "",
+      title: grade ? "To keep evidence, first select the text that answers the question." : "",
       onmousedown: event => event.preventDefault(),
     }))
     this.dialog.replaceChildren(
@@ -195,7 +195,7 @@ class Mode {
             disabled: !more, className: question && this.done ? "rf-main" : "" }),
           this.button("B", "Blind order", () => this.emit("blind", !this.blind), {
             ariaPressed: String(this.blind),
-            title: "Mixes the chunks and hides what others said." }),
+            title: "Shuffles the chunks and hides other people's labels." }),
           input)),
       make("p", { className: "rf-unseen", ariaLive: "polite", textContent:
         `${this.said} ${where}${passage ? `: ${passage.title}` : ""}` }),

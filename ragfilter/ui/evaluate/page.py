@@ -93,8 +93,8 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         pressed = html.button(
             _measure_label(chosen), "evaluate", icon="play_arrow", type="primary",
             disabled=chosen.given is None,
-            about="Measures the settings on the left over the labelled questions of this set. "
-            "A stopped run is continued. Questions without labels are left out.",
+            about="Measures the sidebar's settings on the labelled questions of this set. "
+            "Continues a stopped run. Skips questions without labels.",
         )  # fmt: skip
         # The page measures by itself if nothing is measured yet, and no LLM is called.
         unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
@@ -107,7 +107,7 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
         html.button(
             "Label", "open-labelling", state.put, True, "labelling", icon="edit_note",
-            about="Label the chunks of one question after the other with the keys 2, 1 and 0.",
+            about="Label chunks, question by question, with the keys 2, 1 and 0.",
         )  # fmt: skip
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(chosen)
@@ -131,14 +131,14 @@ def _notes(chosen: ChosenSet) -> list[str]:
     notes, count = wording.about_labels(chosen.given), len(chosen.given.qrels)
     gone, lost = chosen.gone()
     if bare := len(chosen.given.queries) - count - lost:
-        notes.append(f"{counted(bare, 'question')} without labels: skipped.")
+        notes.append(f"{counted(bare, 'question')} skipped: no labels.")
     if gone:
         notes.append(
-            f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
-            f"{gone[0]}: left out. Index them again, or label the chunks that replaced them."
+            f"{counted(len(gone), 'labelled chunk')} left out, such as {gone[0]}: not in the "
+            "collection. Index them again, or label the chunks that replaced them."
         )
     if lost:
-        notes.append(f"{counted(lost, 'question')} without a relevant chunk left: skipped.")
+        notes.append(f"{counted(lost, 'question')} skipped: no relevant chunk left.")
     return notes
 
 
@@ -171,7 +171,7 @@ BASELINE = "baseline.json"
 def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     """Draw what the run shows in a sentence, and the chosen view of its results."""
     if not measured.records:
-        html.empty("No question of this run has been measured yet.", "Measure continues it.")
+        html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
     who = "Your settings" if measured.settings == chosen.visit.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
@@ -236,10 +236,10 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
         notes.insert(
             0,
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
-            "if settings, user, labels and collection are still the same.",
+            "if settings, user, labels and collection are unchanged.",
         )
     if measured.settings != chosen.visit.settings:
-        notes.append("This run used other settings than the sidebar shows.")
+        notes.append("This run used different settings from the sidebar's.")
     before = earlier(run, measuring.saved_runs(chosen.visit).values()) if run.complete else None
     if before is not None:
         moved = moved_since(measured, measuring.load(before.id, chosen.resources))
@@ -280,7 +280,7 @@ def _layers(measured: MeasuredRun) -> None:
             column_config={n: st.column_config.TextColumn(width=w) for n, w in widths.items()},
         )  # fmt: skip
     html.aside(
-        "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
+        "What each layer adds to the settings, with the 95% interval; positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
     )
 
@@ -330,7 +330,7 @@ def _plots(measured: MeasuredRun) -> None:
     with left:
         theme.draw_plot(
             figures.precision_recall(frame.cells(measured.rows), curves, dark=dark),
-            key="plot-pr", alt="Precision against recall of every row, with the oracle's line",
+            key="plot-pr", alt="Precision against recall for every row, with the oracle's line",
         )  # fmt: skip
         theme.draw_plot(
             figures.kept_counts(frame.kept_counts(measured.records), dark=dark), key="plot-kept",
@@ -350,7 +350,7 @@ def _distances(curves: Sequence[Curve]) -> None:
         threshold = st.slider(
             "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
             key="distance-line",
-            help="Shows, beside the curve, the figures if every chunk up to this distance "
+            help="Shows the figures beside the curve as if every chunk up to this distance "
             "were kept.",
         )  # fmt: skip
     theme.draw_plot(
@@ -371,10 +371,10 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the run as a baseline file, and the command that compares with it in CI."""
     with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
         if not measured.run.complete:
-            html.empty("A baseline needs all questions of the run.", "Measure continues it.")
+            html.empty("A baseline needs a complete run.", "Press Measure to continue.")
             return
         if measured.settings != state.settings():
-            html.aside("This run used other settings than yours. Measure to guard yours.")
+            html.aside("This run did not use your settings. Measure yours to guard them.")
         plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # It has the same fingerprint wherever the same files are indexed.
@@ -384,7 +384,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         html.download(
             "Use as baseline", "guard-baseline", baseline.dumps, BASELINE,
-            "What every question of this run reaches. A small file for git.",
+            "Each question's results in this run, as a small file for git.",
             on_click=state.then_page(state.keep), args=(measured.run.plan.collection, GUARDED),
         )  # fmt: skip
         html.aside("Commit the file. In CI, this command fails if the filter gets worse:")

@@ -61,9 +61,9 @@ def draw_questions(chosen: ChosenSet) -> None:
         text = st.text_area(
             "Questions, one per line", "\n".join(map(one_line, filled.values())),
             key=f"set-text-{turn}", persist_state="session", height=HEIGHT,
-            help="Add, change or delete lines, then save. Labels are tied to exact wording: "
-            "rewording hides them, restoring the wording brings them back. A line break within a "
-            "question is shown as a space, and stays.",
+            help="Add, change or delete lines, then save. Labels belong to the exact wording: "
+            "rewording a question hides them, and restoring it brings them back. Line breaks "
+            "within a question show as spaces and are kept.",
         )  # fmt: skip
         with st.container(key="set-actions", horizontal=True, gap="small"):
             html.button(
@@ -86,9 +86,9 @@ def draw_questions(chosen: ChosenSet) -> None:
                 html.download(
                     "Export", "set-export", lambda: packed(*query_sets.exported(*of_set)[:parts]),
                     f"{collection}-labels.zip",
-                    "The questions (queries.jsonl) and their labels, as BEIR (qrels.tsv) and "
-                    "TREC (qrels.txt) have them. If an LLM's labels count, they are in files of "
-                    "their own (qrels-llm).",
+                    "The questions (queries.jsonl) and their labels, in the formats of BEIR "
+                    "(qrels.tsv) and TREC (qrels.txt). An LLM's labels, if they count, are in "
+                    "separate files (qrels-llm).",
                 )  # fmt: skip
     with right:
         _files(chosen)
@@ -141,8 +141,8 @@ def _files(chosen: ChosenSet) -> None:
         help="BEIR or TREC qrels. Credited to a labeller named after the file.",
     )  # fmt: skip
     by_llm = qrels is not None and st.checkbox(
-        "The labels are an LLM's", key=f"set-by-llm-{emptied}",
-        help="They then count only if “Count an LLM's labels” is on.",
+        "An LLM made these labels", key=f"set-by-llm-{emptied}",
+        help="They count only if “Count an LLM's labels” is on.",
     )  # fmt: skip
     # List the files that have arrived, so that one still uploading is not silently left out.
     html.button(
@@ -165,8 +165,7 @@ def _save(chosen: ChosenSet, name: str | None, turn: str, before: Mapping[str, s
             chosen.book.remove_set(chosen.collection, name)
         else:
             state.notice(
-                f"The set {name!r} was changed by somebody else meanwhile, so it stays beside "
-                f"{title!r}."
+                f"Somebody else has changed the set {name!r}, so it is kept beside {title!r}."
             )
     _saved(title)
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
@@ -275,8 +274,8 @@ def _lost(chosen: ChosenSet) -> None:
         return
     html.heading("Labels without a chunk")
     html.aside(
-        "These do not count since the chunks were cut anew. Click the chunk that a label judges; "
-        "label anew what is in none."
+        "The chunks were cut again, so these labels no longer count. Click the chunk that a label "
+        "judges. If it is in none, label again."
     )
     listed = [
         (label.query, place.quote, *((chunks[i].name, chunks[i].text) if i else (None, None)))
@@ -294,7 +293,7 @@ def _propose(chosen: ChosenSet) -> None:
     """Draw what labels by an LLM would cost, then the button that asks it. Raises StoreError."""
     session, resources = state.session(), chosen.resources
     if resources.bench.chat is None:
-        html.aside("An LLM proposes labels if OPENAI_API_KEY or OPENAI_BASE_URL is set.")
+        html.aside("An LLM can propose labels if OPENAI_API_KEY or OPENAI_BASE_URL is set.")
         return
     if session.proposing is not None:
         stop = "Stops after the current call. Labels so far are kept."
@@ -312,7 +311,7 @@ def _propose(chosen: ChosenSet) -> None:
     backends = resources.backends(chosen.collection)
     if session.bill is None or session.bill[0] != wanted:
         none = not chosen.sets[chosen.name]
-        if html.button("What would labels by an LLM cost?", "propose-cost", disabled=none):
+        if html.button("What would LLM labels cost?", "propose-cost", disabled=none):
             of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
                 session.bill = wanted, tuple(labelling.requests(

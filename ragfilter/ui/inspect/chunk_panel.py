@@ -43,7 +43,7 @@ def draw(view: View) -> None:
         # A link can name a hidden chunk: show the same as for an unknown one.
         html.empty(
             "No chunk is open.",
-            "Click a point on the curve, a row of the table or a citation to read its text, edit "
+            "Click a point on the curve, a table row or a citation to read that chunk, edit "
             "its rule and follow its references.",
         )
         return

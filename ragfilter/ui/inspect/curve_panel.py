@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from ragfilter.engine.whatif import SettingChange
-from ragfilter.layers.cutoff import acting, by_name, cutoff_detail
+from ragfilter.layers.cutoff import cutoff_detail, distances_by_score, settings_that_cut
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
@@ -136,7 +136,7 @@ def controls(view: View) -> None:
             st.selectbox(
                 "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,
                 placeholder="No second curve", label_visibility="collapsed",
-                help="Draws the hits by another of their scores, lower for nearer.",
+                help="Draws the hits by another score, lower for nearer.",
             )  # fmt: skip
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
@@ -145,7 +145,10 @@ def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
     """Each hit's distance by the scores that the curve does not draw, by their names and its id."""
     _, drawn = compared(result, cutoff_detail(result))
     names = dict.fromkeys(name for hit in result.hits for name in hit.scores)
-    every = {name: by_name(result.hits, name, result.pool) for name in ("dense", "rerank", *names)}
+    every = {
+        name: distances_by_score(result.hits, name, result.pool)
+        for name in ("dense", "rerank", *names)
+    }
     return {
         name: values
         for name, values in every.items()
@@ -180,7 +183,7 @@ def _selected() -> None:
 
 def cut_settings(result: PoolResult) -> tuple[str, ...]:
     """The settings that currently decide where the curve is cut."""
-    settings = acting(result)
+    settings = settings_that_cut(result)
     cutoff = layer("cutoff")
     if cutoff.enabled(settings):
         used = cutoff.used(settings)

@@ -55,7 +55,7 @@ def draw(view: View) -> None:
                     references(result) if with_refs else None,
                 ),
                 "ragfilter.csv",
-                "Download these chunks in this order, as the user may see them. Cells that a "
+                "Downloads these chunks in this order, as the user can see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
             )  # fmt: skip
             share.draw_report(view, "download-report")
@@ -116,10 +116,10 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
     chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
     words = {
-        "reason": (330, "What was compared. The tab Chunk shows it in full."),
+        "reason": (330, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
-        "confidence": (78, "By the thresholds of Confidence in the settings."),
+        "confidence": (78, "From the Confidence thresholds in the settings."),
         "type": (68, None),
     }
     figures = {

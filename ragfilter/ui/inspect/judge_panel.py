@@ -29,9 +29,9 @@ ROW, MAX_ROWS = 30, 6
 ABOUT = (
     "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
     "it, or keep it and bring in what it refers to, 1, 3 or 5 references deep. It runs after the "
-    "cutoff because it is the only layer that costs money and takes seconds: what a rule or a "
-    "distance can settle for free is never sent. Only its button asks it, never a slider, and its "
-    "answers are cached."
+    "cutoff because it is the only layer that costs money and takes seconds: chunks that a "
+    "rule or a distance settles for free are never sent. Only its button calls it, never a slider, "
+    "and its answers are cached."
 )
 SETUP = (
     "No LLM is configured. Start ragfilter with OPENAI_API_KEY, or with OPENAI_BASE_URL for any "
@@ -91,7 +91,7 @@ def draw_button(result: PoolResult, costs: Forecast) -> None:
     html.button(
         button_label(costs, again=again), "need-judge", pools.request, "judge", again,
         icon="refresh" if again else "bolt", type="primary",
-        about="Sends one prompt to the LLM. The tab Judge shows it.",
+        about="Sends one prompt to the LLM. The Judge tab shows it.",
     )  # fmt: skip
 
 
@@ -280,7 +280,7 @@ def _prompt(result: PoolResult) -> None:
         elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)
         else:
-            html.aside("The reply was empty, or came in an earlier run: those are not stored.")
+            html.aside("The reply was empty, or came in an earlier run and was not stored.")
 
 
 def _say(body: str) -> None:

@@ -138,7 +138,7 @@ def _open_more(view: View) -> None:
         html.button(
             "Search again" if only else "Recorded hits", "open-recorded",
             partial(state.update, use_trace=not only, pending="again"),
-            about="Filter what a trace says was retrieved for this question, and nothing else.",
+            about="Filters only the hits that a trace recorded for this question.",
         )  # fmt: skip
     draw_present_button()
     if link.looks(visible_ids(view.result)):

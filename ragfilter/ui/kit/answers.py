@@ -282,7 +282,7 @@ SHOWN_CHARS = 20_000
 may send any length."""
 MAX_UNKNOWN = 10
 QUOTING = "extractive: the sentences closest to the question, no LLM"
-INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
+INSTEAD = "Instead, without an LLM: the sentences closest to the question."
 
 
 def draw(view: View) -> None:
@@ -364,7 +364,7 @@ def draw_columns(
             elif answer is not None:
                 show(side, other, answer)
             else:
-                html.draw('<p class="rf-empty">Not answered yet for these chunks.</p>')
+                html.draw('<p class="rf-empty">No answer from these chunks yet.</p>')
     if asking:
         # Draw the same answers from the cache, with their citations and without the Stop button.
         st.rerun()
@@ -388,7 +388,7 @@ def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) 
                 f"Answer with {prose.literal(model)}" if missing else "Ask again",
                 "answer" if missing else "answer-again", state.put, "missing" if missing else "all",
                 "answering", type="primary" if missing else "secondary",
-                about="One call for each context whose answer is missing."
+                about="Makes one call for each missing answer."
                 if missing
                 else "These answers are cached. Asking again makes two calls.",
             )  # fmt: skip
@@ -469,7 +469,7 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
         more = len(answer.unknown_citations) - MAX_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
-        html.aside(f"Cites {numbers}, which its prompt lacks.")
+        html.aside(f"Cites {numbers}, not in its prompt.")
 
 
 def _cost(answer: Answer) -> None:

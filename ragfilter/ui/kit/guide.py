@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
-from ragfilter.layers.origin import origin
+from ragfilter.layers.tuned_on import origin
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
@@ -25,7 +25,7 @@ from ragfilter.ui.session.views import View, Visit
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
-NEEDS_RUN = "Locked until something was measured."
+NEEDS_RUN = "Locked until a run is complete."
 MEASURED, GUARDED = "measured", "guarded"
 """The collections for which a complete run was found, so that none is looked for again, and the one
 of which a baseline was taken last."""

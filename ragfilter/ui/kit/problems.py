@@ -34,7 +34,7 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     """Show an error with its remedy and, unless a page may have several, a retry button."""
     command = COMMANDS.get(error.action)
     remedy = (
-        f"{error.remedy} Run `{command}`, also while the app runs." if command else error.remedy
+        f"{error.remedy} Run `{command}`; the app can keep running." if command else error.remedy
     )
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())

@@ -74,7 +74,7 @@ def _follow(visit: Visit) -> None:
 
         try:
             if pools.follow_edits(resources):
-                st.toast("Rules or chunks were changed elsewhere, so the results are refreshed.")
+                st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ragfilter.ui.kit.answers import AnswerSide
 
 LINK = (
-    '<button type="button" class="rf-copy" title="Copies a link that holds the question, the '
-    "settings, the open chunk and panel, the ranks shown, the filter, and the user. A chunk that "
-    'this user may not see is left out."><i aria-hidden="true">link</i><span>Link</span></button>'
+    '<button type="button" class="rf-copy" title="Copies a link with the question, settings, '
+    "user, open chunk and panel, ranks shown and filter. A chunk that this user cannot see is left "
+    'out."><i aria-hidden="true">link</i><span>Link</span></button>'
     '<p class="rf-unseen" role="status"></p>'
 )
 
@@ -43,8 +43,8 @@ def report_button(make: Callable[[], str], name: str, *, key: str) -> None:
     """The button that downloads a report."""
     html.download(
         "Report", key, make, name,
-        "Download one HTML file for others. It opens without a network, prints on A4, and holds "
-        "what this user may see.", "description",
+        "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what "
+        "this user can see.", "description",
     )  # fmt: skip
 
 

@@ -26,8 +26,8 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, set_author
 
 ORDER_HELP = (
-    "Each layer works on what the one above lets through: what is hidden goes first, then what "
-    "rules and distances decide for free, and last what costs time and money."
+    "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
+    "distances decide for free, and layers that cost time and money come last."
 )
 COST_HELP: dict[Cost, str] = {
     "free": "Free: decided in milliseconds, without the store or a model.",
@@ -37,7 +37,7 @@ COST_HELP: dict[Cost, str] = {
     "cached.",
     "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores "
     "are cached.",
-    "LLM call": "Costs one LLM call, only when its button is pressed. The answer is cached.",
+    "LLM call": "Costs one LLM call, made only when you press its button. The answer is cached.",
 }
 """What each cost means, in a sentence."""
 
@@ -102,7 +102,7 @@ def draw_reset(label: str) -> None:
         )
         html.button(
             label, "reset", state.reset, type="tertiary",
-            about=f"Undoes what differs from the profile: {told}.",
+            about=f"Undoes these changes to the profile: {told}.",
         )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _tell(
     info = field(f"{layer.name}.enabled")
     about = [info.help, COST_HELP[layer.cost(settings)]]
     if on != own.settings.get(info.path):
-        about.insert(0, f"The profile has it {'off' if on else 'on'}.")
+        about.insert(0, f"It is {'off' if on else 'on'} in the profile.")
     html.draw(f'<p class="rf-line">{html.text(" ".join(about))}</p>')
     widget.tell_variable(info.path, on, own)
 
@@ -240,8 +240,8 @@ def _files(settings: Settings, files: TextFiles) -> None:
     st.file_uploader(
         "Load a settings file", type="toml", key="settings-file", max_upload_size=1,
         on_change=_load_file,
-        help="A downloaded file, or any that `ragfilter query --config` reads. Undo goes back to "
-        "what was set before.",
+        help="A downloaded file, or any that `ragfilter query --config` reads. Undo restores the "
+        "earlier settings.",
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def draw_chip() -> None:
             _draw_choice()
         st.toggle(
             "Clearance", on,
-            help="Hides what this user may not see. No profile, file or link switches it off.",
+            help="Hides what this user must not see. No profile, file or link turns it off.",
             **widget.of("set-clearance-enabled", on, widget.apply_choice, state.CLEARANCE),
         )  # fmt: skip
 

@@ -71,7 +71,7 @@ def _pruned(view: View) -> None:
     if not st.toggle("Show what was pruned", key="show-pruned"):
         return
     saved = numbers.tokens(detail.before - detail.after)
-    html.aside(f"What is struck does not help to answer, and saves {saved}.")
+    html.aside(f"Struck text does not help to answer. Dropping it saves {saved}.")
     for hit in view.mine.kept:
         if struck := html.struck_text(view.mine, hit.id, hit.chunk.text):
             html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")

@@ -49,7 +49,7 @@ def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
     html.button(
         literal(f"{action} {counted(len(rules), 'rule')}"), f"{key}-save", save, work, rules,
         action, type="primary", disabled=not sure,
-        about="Saves them as one step, which Undo takes back.",
+        about="Saves them as one step, which you can undo.",
     )  # fmt: skip
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
     draw_diffs(diffs, f"{key}-changes")
@@ -209,7 +209,7 @@ def _export(work: Desk) -> None:
                 f"{work.collection}-rules.{name.lower()}",
                 "The table marks rules edited after this export as changed."
                 if work.user.unrestricted
-                else "Contains only what you may see. Changed rules stay marked in the table.",
+                else "Contains only what you can see. Changed rules stay marked in the table.",
                 disabled=not chunks,
             )  # fmt: skip
 

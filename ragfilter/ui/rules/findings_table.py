@@ -47,8 +47,8 @@ def draw(work: Desk) -> None:
     kinds = st.multiselect(
         "Kinds", list(counts), key=KINDS, persist_state="session",
         format_func=lambda kind: f"{kind} · {counts[kind]}", placeholder="all",
-        help="Problems of rules, drafts, and families: chunks whose titles or texts differ in what "
-        "# stands for.",
+        help="Problems in rules, drafts, and families: chunks whose titles or texts differ only "
+        "where # stands.",
     )  # fmt: skip
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
@@ -142,7 +142,7 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     include = doubtful > 0 and st.checkbox(
         f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL,
-        help="Those to check first. They may replace rules that are meant as they are.",
+        help="Check these first. They may replace rules that are intended as they are.",
     )  # fmt: skip
     plan = _plan(work, findings, include)
     if plan.after or include or not doubtful:

@@ -28,8 +28,8 @@ from ragfilter.ui.session.views import Visit
 
 ABOUT = (
     "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. "
-    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions, "
-    "then told under Chunks, too. Tester: which rules pasted questions meet. Files: import and "
+    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions; "
+    "Chunks then shows it too. Tester: which rules pasted questions meet. Files: import and "
     "export. History: every change."
 )
 BOXES = {link.TEXT: desk.TEXT, link.TYPES: desk.TYPES, link.SOURCES: desk.SOURCES,
@@ -161,7 +161,7 @@ def _columns(state_width: int) -> dict[str, Any]:
         "type": text(width=56),
         "id": text(width=150),
         "kept wrongly": st.column_config.NumberColumn(
-            width=88, help="Labelled questions that keep the chunk, which has no rule, wrongly."
+            width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
         **rule_tables.columns(),
     }  # fmt: skip

@@ -49,20 +49,20 @@ FIGURES = {
     "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
     "blocks": Figure(attrgetter("blocks"), "Retrieved chunks that the rule drops."),
     "passes": Figure(attrgetter("passes"), "Retrieved chunks that pass the rule."),
-    "overlap": Figure(attrgetter("overlap"), "Blocks of chunks that another layer drops too."),
+    "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
     "conflicts": Figure(
-        lambda row: len(row.conflicts), "Blocks of chunks that are labelled relevant."
+        lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."
     ),
     "precision": Figure(
-        attrgetter("precision"), "Share of its blocks that are not labelled relevant.", "%.2f"
+        attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"
     ),
     "ΔF1 without": Figure(
         attrgetter("delta_f1"),
-        "Gain of the mean F1 without the rule. Above 0, the rule does harm.",
+        "Change in mean F1 without the rule. Above 0, the rule does harm.",
         "%+.4f",
     ),
     "Δrecall without": Figure(
-        attrgetter("delta_recall"), "Gain of the mean recall without the rule.", "%+.4f"
+        attrgetter("delta_recall"), "Change in mean recall without the rule.", "%+.4f"
     ),
     "fires": Figure(
         attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."
@@ -145,7 +145,7 @@ def draw_matrix(work: Desk) -> None:
     html.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
     _measured_rules(work, matrix.rules, questions)
     if matrix.crowding:
-        html.aside("Chunks without a rule that labelled questions often keep wrongly")
+        html.aside("Chunks without a rule, often kept wrongly for labelled questions")
         table = {
             "chunk": work.titles(row.chunk_id for row in matrix.crowding),
             "kept wrongly": [row.kept for row in matrix.crowding],
@@ -237,7 +237,7 @@ def draw_tester(work: Desk) -> None:
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
-        html.empty("No questions yet.", "Paste some to see which rules block or pass their chunk.")
+        html.empty("No questions yet.", "Paste some to see which rules they meet.")
         return
     if len(every) > MAX_QUESTIONS:
         html.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
@@ -254,8 +254,7 @@ def draw_tester(work: Desk) -> None:
     if book.errors:
         unreadable = counted(len(book.errors), "unreadable rule")
         st.error(
-            f"{unreadable} left out, since every question passes. Under Chunks, choose the state "
-            "invalid."
+            f"{unreadable} left out: every question passes. Under Chunks, choose the state invalid."
         )
     readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
     _tested_rules(work, questions, readable, passes)

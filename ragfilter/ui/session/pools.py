@@ -30,7 +30,7 @@ from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, wanted_hits
 from ragfilter.engine.search import Subset
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.model import PendingKind, Pool, PoolResult, User
+from ragfilter.model import NeedKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
@@ -41,7 +41,7 @@ from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach
 log = logging.getLogger(__name__)
 
 
-def request(kind: PendingKind, again: bool) -> None:
+def request(kind: NeedKind, again: bool) -> None:
     """Request what a need lacks. For the judge, also open its panel."""
     state.session().request = ModelRequest(kind, again)
     if kind == "judge":
@@ -264,7 +264,7 @@ def complete_pool(
     replays next."""
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
-    kinds: tuple[PendingKind, ...] = ("rerank", "prune") if score else ("prune",)
+    kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)
     result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
     pool = Completion(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)

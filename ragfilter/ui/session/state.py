@@ -18,8 +18,8 @@ import streamlit as st
 
 from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.layers.origin import origin, profile_name
-from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
+from ragfilter.layers.tuned_on import origin, profile_name
+from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, NeedKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -42,8 +42,8 @@ SWITCHED_OFF = (
     "The switch below “Viewing as” turns it on again."
 )
 SEEN_BY_OPERATOR = (
-    "You see everything here as the operator, including what is hidden from the user. Prompts, "
-    "answers and exports keep to the user's view."
+    "As the operator, you see everything here, even chunks hidden from the user. Prompts, "
+    "answers and exports show only the user's view."
 )
 MAX_STEPS = 200
 """How many changes of settings can be undone."""
@@ -88,7 +88,7 @@ class AskedQuestion:
 class ModelRequest:
     """One press of a button that completes the pool; `again` forgets earlier failures."""
 
-    kind: PendingKind
+    kind: NeedKind
     again: bool
 
 
@@ -207,7 +207,7 @@ class Session:
     proposing: Job[int] | None = None
     """An LLM that is asked for labels."""
     bill: tuple[Any, Any] | None = None
-    """What it would be asked, after what that depends on."""
+    """What the LLM would be asked for labels, after what that depends on."""
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
     run: int = 0
@@ -217,7 +217,7 @@ class Session:
     recalibrate: bool = False
     """Whether Tune recalibrates when it is drawn next."""
     typed_questions: list[str] = field(default_factory=list)
-    """Questions that were typed there, newest first."""
+    """Questions that were typed in the labelling mode, newest first."""
     label_query: str = ""
     label_events: int = 0
     """The number of the last event of the labelling mode that was taken over."""

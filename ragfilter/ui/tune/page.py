@@ -55,7 +55,7 @@ def draw(visit: Visit) -> None:
         wish = draw_bar(visit, labels, elsewhere=bool(elsewhere))
     measuring.explain(query_set)
     if elsewhere:
-        html.aside(f"{elsewhere} Recalibrate to derive them anew.")
+        html.aside(f"{elsewhere} Recalibrate to derive them again.")
     if labels is None:
         _carried_over(visit)
         if html.button("Label questions", "tune-label", icon="edit_note"):
@@ -73,8 +73,8 @@ def draw(visit: Visit) -> None:
     if not _suggestion(visit, labels, wish, query_set.name):
         html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
-            "You see their gain on other questions, what changes and what "
-            "is lost. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
+            "You see their gain on held-out questions, the changes and the "
+            "losses. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
         )
         tuning_map.warn(visit.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
@@ -144,7 +144,7 @@ def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
         type="secondary" if elsewhere else "primary",
         disabled=labels is None or visit.settings.judge.enabled,
         about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
-        "changes until you apply it.",
+        "changes until you apply the result.",
     )  # fmt: skip
     now, recorded = state.session(), any(visit.settings.get(path) for path in RECORDS)
     again, now.recalibrate = now.recalibrate, False
@@ -153,9 +153,9 @@ def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
         again |= html.button(
             "Recalibrate", "recalibrate", icon="sync", type="primary" if elsewhere else "secondary",
             disabled=(labels is None and not asked) or visit.settings.judge.enabled,
-            about="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
-            "with your settings as they are, even if they no longer apply. Without labels, carries "
-            "thresholds over by the questions asked on Inspect.",
+            about="After a change of model, reranker, chunking or corpus: tunes again and compares "
+            "with your current settings, even if they no longer apply. Without labels, carries "
+            "thresholds over, using the questions asked on Inspect.",
         )  # fmt: skip
     if labels is not None and (pressed or again):
         _begin(visit, labels, wish, again=again)
@@ -206,7 +206,7 @@ def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool =
     html.button(
         "Apply", "apply-tuning", state.apply_suggestion, changed, query_set, icon="check",
         type="primary", disabled=not changed or not allowed,
-        about="Applies these settings. Undo brings the others back.",
+        about="Applies these settings. Undo restores the others.",
     )  # fmt: skip
 
 
@@ -249,8 +249,8 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
         with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox(
                 "Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200,
-                help="The best strategy, or one of your choice even if others score higher: "
-                "calibrated has the recall dial, for example.",
+                help="The best strategy, or one that you prefer though others score higher. "
+                "For example, calibrated has the recall dial.",
             )  # fmt: skip
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
@@ -259,7 +259,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                 margin = st.number_input(
                     "Margin", min_value=0.0, max_value=1.0, value=MARGIN, step=0.01,
                     key="tuned-margin", persist_state="session", width=110,
-                    help="The largest loss that counts as no worse. Others are not applied.",
+                    help="The largest loss that counts as no worse. Larger ones are not applied.",
                 )  # fmt: skip
             no_worse = margin is None or chosen.loses_at_most(margin)
             _apply(visit.settings, after, query_set, allowed=no_worse)

@@ -20,10 +20,10 @@ from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.wording import in_sample, unlabelled
-from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import differences
+from ragfilter.layers.tuned_on import chose_strategy, unchanged
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
@@ -94,11 +94,11 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
     if job is None:
         html.empty(
             "No map yet.",
-            "Map replays all labelled questions under many values of these settings. A click on it "
-            "sets them.",
+            "Map replays all labelled questions with many values of these settings. Click a point "
+            "to set its values.",
         )
     elif found is None and job.stop.is_set():
-        html.empty("The map was stopped.", "Map starts it again from the beginning.")
+        html.empty("The map was stopped.", "Press Map to start again from the beginning.")
     return found
 
 
@@ -287,7 +287,7 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
         theme.draw_plot(
             front(surface, here, best, dark=dark), key="front-chart",
             on_select=lambda: _choose("front-chart", replayed), selection_mode="points",
-            alt="Recall against context tokens of every setting",
+            alt="Recall against context tokens for every setting",
         )  # fmt: skip
     _draw_figures(replayed, measure, here, best)
     _draw_changes(replayed, settings)
@@ -320,8 +320,8 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
         )
         html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
-            "highest is chosen and measured on these same questions, so it will be lower on "
-            "others; Suggest settings measures on held-out questions."
+            "highest was chosen on the questions that measured it, so expect less on others. "
+            "Suggest settings measures on held-out questions."
         )
 
 

@@ -127,7 +127,7 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
     assert "with this rule" in shown
     assert "without a rule" in shown
     write(page, '{"contain":')
-    assert "as soon as it can be read" in told(page)
+    assert "once it can be read" in told(page)
     assert "with this rule" in told(page)
 
     def fail(*args: Any, **options: Any) -> None:
@@ -162,7 +162,7 @@ def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
     with monkeypatch.context() as patch:
         patch.setattr(Desk, "labels", None)
         settled(page.run())
-        assert "Without labelled questions" in told(page)
+        assert "Only labelled questions" in told(page)
         assert "1 of 1 asked would change." in told(page)
     page.press("rule-discard")
 

@@ -43,8 +43,8 @@ LOOK_S = 0.5
 MAX_REASONS = 8
 NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
 NO_LLM_MORE = "`make local-llm` serves a tiny one to try it with."
-HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
-UNSENT = "Nothing was sent: the chunk is gone, or the user may not see it any more."
+HIDDEN = "The user cannot see this chunk, so it is not sent to an LLM."
+UNSENT = "Nothing was sent: the chunk is gone, or the user can no longer see it."
 
 
 def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
@@ -86,7 +86,7 @@ def draw_button(
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
     elif typed:
-        about = "Save or discard what you typed first: the draft would replace it."
+        about = "Save or discard your text first: the draft would replace it."
     elif hidden:
         about = HIDDEN
     else:
@@ -152,7 +152,7 @@ def draw(work: Desk) -> None:
         html.aside("Rules are being drafted for another user.")
     else:
         if job is not None and shown and job.failure:
-            text = f"{job.failure} What was drafted is kept."
+            text = f"{job.failure} Finished drafts are kept."
             st.error(message(text), title="Drafting stopped.")
         _begin(work)
     if drafted := _visible(work):
@@ -204,13 +204,13 @@ def _begin(work: Desk) -> None:
     # Rules that somebody wrote are drafted again only if the filter shows no other chunks.
     chosen = [chunk for chunk in left if not chunk.rule] or left
     if not chosen:
-        html.empty("Nothing to draft.", "The filter shows no chunk that lacks a draft.")
+        html.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
         return
     st.markdown(message(_cost(work, chosen)))
     html.button(
         f"Draft {counted(len(chosen), 'rule')}", "drafts-begin", state.tell_errors()(_start),
         work.collection, [chunk.id for chunk in chosen],
-        about="For the filtered chunks that have no draft yet. Nothing is saved.",
+        about="Drafts rules for filtered chunks without a draft. Saves nothing.",
     )  # fmt: skip
 
 
@@ -228,8 +228,8 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
     name = model_label(chat.name) if chat is not None else ""
     return (
         f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.bench.prices)}, read and "
-        f"written by {name}; up to three times as much if first answers have faults. A faulty "
-        "answer is returned once, with the fault named."
+        f"written by {name}; up to three times as much if first answers are faulty. A faulty "
+        "answer is sent back once, with the fault named."
     )
 
 
@@ -264,14 +264,12 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
         for reason, ids in list(reasons.items())[:MAX_REASONS]
     ]
     if listed:
-        st.warning(
-            "\n".join(listed), title="No draft was made for the following. Draft again to retry."
-        )
+        st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
     html.button(
         "Forget these drafts", "drafts-forget",
         state.tell_errors()(work.resources.bench.drafts.forget), work.collection,
         [draft.chunk_id for draft in drafted], disabled=busy,
-        about="Lets you draft them again. Accepted rules stay.",
+        about="Deletes them, so you can draft again. Accepted rules stay.",
     )  # fmt: skip
 
 

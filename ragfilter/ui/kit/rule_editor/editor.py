@@ -35,7 +35,7 @@ HELP = {
 }
 GROUP = "The question must contain one of these. A group without terms is removed."
 NEW = "Type terms to add a group. The question must match every group."
-UNREADABLE = "This is the stored rule. The effect of yours is shown as soon as it can be read."
+UNREADABLE = "This is the stored rule. The effect of yours appears once it can be read."
 DrawEffect = Callable[[str | None], None]
 """Draws the effect of a rule, given in its stored form."""
 
@@ -110,8 +110,8 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
     st.text_area(
         "query_must", text, height=HEIGHT, placeholder="No rule: this chunk always passes.",
         disabled=disabled,
-        help="All parts must hold: contain_one_of (groups, of which one term each), "
-        "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
+        help="All parts must hold: contain_one_of (one term from each group), "
+        "contain_all_of, contain_none_of. match is word or substring. Empty means no rule.",
         **widget.of(EDITOR, text, saving.set_draft, chunk_id, stored),
     )  # fmt: skip
     html.mount(
@@ -126,7 +126,7 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
-        html.aside("The form shows the rule as soon as the JSON can be read.")
+        html.aside("The form shows the rule once the JSON can be read.")
         return
     fields = _fields(chunk_id, rule.contain_one_of)
     write = (chunk_id, len(fields), stored)
@@ -212,13 +212,13 @@ def _buttons(it: Editing, *, busy: bool) -> None:
         if state.draft(chunk.id):
             html.button(
                 "Discard", "rule-discard", saving.discard, chunk.id,
-                about="Discard what was typed. It has not been saved.",
+                about="Discards your unsaved text.",
             )  # fmt: skip
         elif not chunk.rule:
             # On the rule that the author sees, not on one that is saved meanwhile.
             html.button(
                 "Template", "rule-template", saving.set_draft, template(chunk.name), chunk.id,
-                chunk.rule, about="Starts from the words of the title.",
+                chunk.rule, about="Starts a rule from the title.",
             )  # fmt: skip
 
 
@@ -271,10 +271,10 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
     with st.container(horizontal=True, gap="small"):
         html.button(
             "Use the stored rule", "rule-take", saving.use_stored, it.chunk.id,
-            about="Discard what was typed here.",
+            about="Discards your text.",
         )  # fmt: skip
         html.button(
             "Overwrite with mine", "rule-overwrite", saving.act, "save", it.chunk.id,
             trouble.stored, it.collection, it.guard,
-            about="Replace the stored rule with the text in the editor.",
+            about="Replaces the stored rule with the text in the editor.",
         )  # fmt: skip

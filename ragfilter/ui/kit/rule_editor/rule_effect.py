@@ -28,7 +28,7 @@ from ragfilter.ui.session.resources import ShelfSpec
 
 MAX_ROWS, MAX_NAMES = 4, 5
 NO_LABELS = (
-    "Without labelled questions, it is unknown whether a change does harm. Label chunks on "
+    "Only labelled questions can show whether a change does harm. Label chunks on "
     "Inspect, or import labelled questions on Evaluate."
 )
 POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
@@ -230,7 +230,7 @@ def _draw(work: Desk, effect: Effect) -> None:
         need = "needs" if effect.short == 1 else "need"
         body += (
             f'<p class="rf-aside">{counted(effect.short, "question")} {need} a new search, '
-            "since too few of the chunks found so far would pass. It is repeated after saving.</p>"
+            "because too few of the chunks found so far would pass. It runs after you save.</p>"
         )
     rows = [_row(work, row) for row in effect.rows]
     body += f"<ul>{''.join(rows[:MAX_ROWS])}</ul>" if rows else ""

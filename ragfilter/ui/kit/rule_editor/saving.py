@@ -216,9 +216,9 @@ def tell_restored(chunk: Chunk) -> None:
         return
     if state.draft(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
-        since = " The stored rule was changed since." if changed else ""
+        since = " The stored rule has changed since." if changed else ""
         html.draw(
-            '<p class="rf-caption" role="status">Typed before this page was reopened, and not '
+            '<p class="rf-caption" role="status">Typed before you reopened this page, and not '
             f"saved.{since}</p>"
         )
 

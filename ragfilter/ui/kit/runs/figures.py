@@ -30,10 +30,10 @@ FIRST = ("f1", "precision", "recall", "kept", "tokens")
 """The figures that a table shows unless all are asked for."""
 HELP = {
     "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
-    "ms": "Milliseconds to filter, without the search. A plain search has no such time.",
+    "ms": "Milliseconds to filter, without the search. A plain search does not filter.",
     "unlabelled": "Kept chunks without a label. They count as irrelevant.",
     "f1_most": "F1 if every kept chunk without a label were relevant.",
-    "cost": "Price of the context tokens of 1,000 questions.",
+    "cost": "Price of the context tokens for 1,000 questions.",
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
 FORMATS = {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}
@@ -56,7 +56,7 @@ def draw(
         "settings": st.column_config.TextColumn(
             width=190,
             help=f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same "
-            "chunks of every question share a row.",
+            "chunks for every question share a row.",
         )
     }
     for name in shown:
