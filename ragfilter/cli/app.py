@@ -1,11 +1,11 @@
-"""The program: how commands are added to it, and how they run and end. Source: docs/design.md#cli.
+"""The program: how commands are registered, run and end. Source: docs/design.md#cli.
 
 Standard output has only the result; with `--json`, one JSON document. Progress and logs go to
 standard error. Exit codes:
 0 done; 1 a check failed; 2 the request could not be carried out, with one line on standard error;
 130 stopped by Ctrl+C or SIGTERM.
 
-The module of a command is imported when it runs, so that `--help` and `cut` answer at once.
+A command's module is imported only when the command runs, so that `--help` and `cut` are fast.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MODULES = {
     "tune": ("tune", "Find the cutoff that suits labelled queries best."),
     "workspace": ("workspace", "Copy the workspace to another place."),
 }
-"""The module of each command, which registers it when it is imported, and what it does."""
+"""Command → its module, which registers it when imported, and its summary."""
 
 
 class Commands(TyperGroup):
@@ -85,7 +85,7 @@ app = typer.Typer(
 
 
 def make_group(name: str) -> typer.Typer:
-    """A group of commands, which prints its help if no command is given."""
+    """Make a group of commands that prints its help if no command is given."""
     group = typer.Typer(help=MODULES[name][1], invoke_without_command=True, **LOOK)
 
     @group.callback()
@@ -102,10 +102,10 @@ def command(
 ) -> Callable[[Command], Command]:
     """Decorator that adds a function to `group` as a command; with `json`, it accepts `--json`.
 
-    A parameter whose type is a group of options (a dataclass) adds all of them. One that is
-    annotated with texts is an option: those that begin with a dash are its names, by default its
-    own, the other one is its help, and a mapping has more arguments of `typer.Option`. Without a
-    default, it is an argument. Every command accepts `--verbose` and `--log`.
+    A parameter whose type is a group of options (a dataclass) adds all of them. A parameter that is
+    annotated with texts is an option, or an argument if it has no default. Texts that begin with a
+    dash are its names (default: the parameter's), the other text is its help, and a mapping has
+    further arguments of `typer.Option`. Every command accepts `--verbose` and `--log`.
     """
 
     def register(function: Command) -> Command:
@@ -114,7 +114,7 @@ def command(
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
             kind = parameter.annotation
             if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-                # Each in the module of the class that adds it.
+                # Resolve each hint in the module of the class that adds it.
                 hints = get_type_hints(kind, include_extras=True)
                 members = inspect.signature(kind).parameters.values()
                 groups[parameter.name] = kind, [member.name for member in members]
@@ -147,7 +147,7 @@ def command(
 
 
 def _declared(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
-    """The parameter as typer reads it."""
+    """The parameter in the form that typer reads."""
     kind, *details = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     if details and isinstance(details[0], str):
         types = (kind, *get_args(kind))
@@ -179,7 +179,7 @@ def _root(
 
 
 def load_commands(name: str = "") -> None:
-    """Import the command called `name`, or all if there is none of that name."""
+    """Import the command called `name`, or all commands if there is none."""
     for module, _ in (MODULES[name],) if name in MODULES else MODULES.values():
         import_module(f"ragfilter.cli.{module}")
 
@@ -191,7 +191,7 @@ STOPPED = 130
 
 def run() -> NoReturn:
     """The entry point of the shell command; exits with the command's exit code."""
-    # A text is shown with what cannot be written replaced, also by `--help`.
+    # Replace characters that cannot be written, even by `--help`.
     cast(io.TextIOWrapper, sys.stdout).reconfigure(errors="replace")
     code = main()
     if given_up():
@@ -237,15 +237,15 @@ def main(args: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
-    """While a command runs, SIGTERM stops it as Ctrl+C does: finished work is reported, and the
-    workspace is released. A handler installed by the process itself is kept."""
+    """While a command runs, SIGTERM stops it like Ctrl+C: finished work is reported, and the
+    workspace is released. A handler that the process itself installed is kept."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
 
     def stop(*_: object) -> None:
-        # `timeout` sends it twice, and the second one must not cut the report short.
+        # `timeout` sends SIGTERM twice, and the second one must not cut the report short.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt
 

@@ -15,7 +15,7 @@ from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.model import Cut
 
 LARGEST = 1e9
-"""For larger numbers, a sum of two is too inexact to be compared with a threshold."""
+"""Sums of larger numbers would be too inexact to be compared with a threshold."""
 
 
 @command(context_settings={"ignore_unknown_options": True}, json=True)
@@ -61,8 +61,8 @@ def distance(text: str) -> float:
 
 
 def document(cut: Cut) -> dict[str, Any]:
-    """The document of `cut --json`. Gaps are rounded to 12 places, beyond which there is only float
-    noise."""
+    """The JSON document of `cut --json`. Gaps are rounded to 12 places; further digits are only
+    rounding errors."""
     return {
         "kept": cut.kept,
         "strategy": cut.strategy,
@@ -75,7 +75,7 @@ def document(cut: Cut) -> dict[str, Any]:
 
 
 def text(cut: Cut, values: Sequence[float]) -> str:
-    """The values with their gaps and the cut, with four decimals as in the debug trace."""
+    """The values, their gaps and the cut, with four decimals as in the debug trace."""
     notes = {}
     for gap in cut.gaps:
         mark = "cut" if gap.after_rank == cut.cliff_after_rank else "skipped" if gap.skipped else ""

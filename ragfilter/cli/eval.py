@@ -1,4 +1,4 @@
-"""`ragfilter eval`: settings measured over queries, alone, side by side, or as a saved run.
+"""`ragfilter eval`: measure settings over queries, alone, side by side, or as a saved run.
 
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework", "Experimental Tuning
 Process"; docs/design.md#evaluate.
@@ -55,18 +55,18 @@ class Sides(options.Viewing):
         return bool(len(self.profile or ()) > 1 or self.vary or self.prompts or self.against)
 
     def called(self, loaded: Config) -> str:
-        """The name of loaded settings."""
+        """The name for these loaded settings."""
         return f"{loaded.profile}{self.with_config}"
 
     def load(self) -> list[tuple[Config, User]]:
-        """The settings of every profile, each with the user for whom they filter."""
+        """The settings of every profile, each with the user that they filter for."""
         names: list[str | None] = [*(self.profile or [])]
         names = names or ["llm-filter" if self.prompts else None]
         return [self._open(name, {}) for name in dict.fromkeys(names)]
 
     def variants(self) -> tuple[tuple[Variant, ...], str]:
-        """What to measure, and a note on the combinations of values that settings refuse. Raises
-        SettingsError if they refuse all."""
+        """The variants to measure, and a note on refused combinations of values. Raises
+        SettingsError if all are refused."""
         bases, axes = [loaded for loaded, _ in self.load()], self._axes()
         named: dict[str, Settings] = {}
         refused: list[SettingsError] = []
@@ -86,13 +86,13 @@ class Sides(options.Viewing):
             return tuple(Variant(name, "settings", each) for name, each in named.items()), note
         prompts = dict.fromkeys(name.strip() for name in self.prompts.split(",") if name.strip())
         for name in prompts if self.prompts != "all" else ():
-            # Checked as the setting that it becomes.
+            # Validated as the setting that it becomes.
             self._open(bases[0].profile, {"--prompts": {"judge.prompt": name}})
         chosen = judge_prompts.names() if self.prompts == "all" else tuple(prompts)
         return judged(named, chosen), note
 
     def _axes(self) -> dict[str, list[str]]:
-        """The varied settings with their values. Raises InputError."""
+        """Path of each varied setting → its values. Raises InputError."""
         axes: dict[str, list[str]] = {}
         for text in self.vary or ():
             path, _, values = text.partition("=")
@@ -133,7 +133,7 @@ def evaluate(
 
 
 def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) -> None:
-    """Measure one set of settings beside the unfiltered search."""
+    """Measure one set of settings, compared with the unfiltered search."""
     ((loaded, user),) = sides.load()
     settings = loaded.settings
     with labelled.open("eval", place, user) as opened:
@@ -163,7 +163,7 @@ def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) 
 
 
 def _save(labelled: options.LabelledOptions, place: options.Place, sides: Sides, name: str) -> None:
-    """Measure one set of settings beside all alternatives, as a run."""
+    """Measure one set of settings and all alternatives, as a run."""
     ((loaded, user),) = sides.load()
     with labelled.open("eval", place, user) as opened:
         options.warn_of(opened.labels)
@@ -180,7 +180,7 @@ def _save(labelled: options.LabelledOptions, place: options.Place, sides: Sides,
 
 
 def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sides) -> None:
-    """Measure settings side by side. Stopped early, report the queries that are finished."""
+    """Measure settings side by side. If stopped early, report the finished queries."""
     variants, left_out = sides.variants()
     user = viewer_of(variants, sides.user)
     with labelled.open("eval", place, user, bare=not sides.prompts) as opened:

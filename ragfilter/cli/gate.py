@@ -28,7 +28,7 @@ FIGURE = {"metavar": "FIGURE=NUMBER"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOptions(options.LabelledOptions):
-    """The labelled queries, which a log does without."""
+    """The labelled queries, which are not needed for a log."""
 
     queries: Annotated[str, options.QUERIES] = ""
 
@@ -81,7 +81,7 @@ def gate(
         raise InputError(
             "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
         )
-    # Fail before the minutes that measuring takes.
+    # Fail before minutes of measuring.
     before = None if baseline is None or update else gating.read(baseline)
     with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
         options.warn_learned_elsewhere(settings, backends)

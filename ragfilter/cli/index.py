@@ -1,5 +1,4 @@
-"""`ragfilter index`: indexes records into a collection, or rebuilds a collection from its own
-copy."""
+"""`ragfilter index`: index records into a collection, or rebuild a collection from its copy."""
 
 from __future__ import annotations
 
@@ -101,7 +100,7 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
 
 
 class _Progress:
-    """The progress bars of an indexing, and in words how far the last one came."""
+    """The progress bars of an indexing job, and in words how far the last one has come."""
 
     def __init__(self) -> None:
         self.reached = ""
@@ -116,8 +115,8 @@ class _Progress:
 def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done | None:
     """Hand the job to the process that has the workspace open, and wait for it.
 
-    Returns None if that process accepts no jobs. At an address, the app may be on another machine,
-    which does not have the source.
+    Returns None if that process accepts no jobs, or if the workspace is at an address: the app may
+    be on another machine, without the source.
     """
     deployment = read_deployment(data_dir=data_dir)
     if deployment.address:
@@ -149,7 +148,7 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
 
 
 def document(done: Done) -> dict[str, Any]:
-    """The document of `index --json`."""
+    """The JSON document of `index --json`."""
     return asdict(done.report) | {
         "seconds": round(done.report.seconds, 3),
         "left_out": done.left_out,
@@ -159,14 +158,14 @@ def document(done: Done) -> dict[str, Any]:
 
 
 def lines(done: Done) -> tuple[str, str]:
-    """The same for people."""
+    """The result of indexing as text."""
     report = done.report
     counts = {
         "added": report.added,
         "changed": report.changed,
         "unchanged": report.unchanged,
         "no longer in the source": report.not_in_source,
-        # A collection that was found incomplete or damaged is written completely.
+        # If the collection was incomplete or damaged, everything is written again.
         "restored from the copy": report.written - report.added - report.changed,
     }
     listed = ", ".join(f"{number} {what}" for what, number in counts.items() if number)

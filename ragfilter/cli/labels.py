@@ -1,4 +1,4 @@
-"""The command group `ragfilter labels`: import, export, list, and proposals by an LLM.
+"""The command group `ragfilter labels`: import, export, list and make labels; LLM proposals.
 
 Source: docs/design.md#labels.
 """

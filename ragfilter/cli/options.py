@@ -1,5 +1,5 @@
-"""The options that several commands share, each described once, and their groups: where, for whom
-and how to filter, and over which labelled queries."""
+"""Options that several commands share, and groups of options: where, for whom and how to filter,
+and over which labelled queries."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def setting(path: str, *names: str, metavar: str | None = None) -> Any:
 
 
 def in_words(value: Any) -> Any:
-    """The callback for text that is not a file name: bytes that are not valid text are replaced."""
+    """Callback for text that is not a file name: replaces bytes that are not valid text."""
     if isinstance(value, str):
         return whole(value)
     return [whole(item) for item in value] if value else value
 
 
 def columns_of(given: Sequence[str]) -> dict[str, str]:
-    """The columns by field that `--column` names. Raises InputError."""
+    """Parse `--column` into field → column. Raises InputError."""
     pairs = [text.partition("=") for text in given]
     for name, sign, column in pairs:
         if not (name and sign and column):
@@ -72,7 +72,7 @@ ProfileName = Annotated[Text, "--profile", "-p", f"{', '.join(PROFILES)}. Defaul
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:
-    """The callback of `--config`: a file, otherwise the name of settings saved in the workspace.
+    """Callback of `--config`: a file, otherwise the name of settings saved in the workspace.
 
     Also makes the workspace's own judge prompts available, since any settings may name them.
     """
@@ -84,8 +84,8 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
 
 
 def file_of(value: Path, deployment: Deployment) -> Path:
-    """The settings file that `value` names: itself, or the file of settings saved in the workspace.
-    Raises InputError, SettingsError: there are none."""
+    """The settings file that `value` names: `value` itself, or the file of settings saved in the
+    workspace. Raises InputError, and SettingsError if there are none."""
     try:
         if value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
             return value
@@ -136,10 +136,10 @@ GapThreshold = Annotated[
 ]
 
 DryRun = Annotated[bool, "Only show what would change."]
-# Larger numbers no longer fit into what takes them: SQLite, a slice.
+# Larger numbers do not fit into SQLite or a slice.
 MAX_NUMBER = 1_000_000_000
 
-# groups: a parameter of one of these types gives a command all its options
+# groups: a parameter of one of these types adds all its options to a command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,25 +150,25 @@ class Place:
     data_dir: DataDir = None
 
     def open(self, what: str) -> Workbench:
-        """Open the workspace until it is closed; `what` names who holds it."""
+        """Open the workspace, which the caller must close; `what` names who holds it."""
         return open_for(self.data_dir, what)
 
     def backends(self, bench: Workbench) -> Backends:
-        """The backends of the collection, which has chunks. Raises StoreError."""
+        """The backends of the collection. Raises StoreError, also if it has no chunks."""
         backends = bench.backends(self.collection)
         bench.collection(self.collection).check_not_empty()
         return backends
 
     def entries(self, bench: Workbench) -> tuple[Mapping[str, Chunk], str]:
-        """The chunks of the collection by id, without their texts, and why it may be missing some;
-        warns if it does."""
+        """The chunks of the collection by id, without texts, and why some may be missing. Warns if
+        some may be missing."""
         store = bench.collection(self.collection)
         warn(store.incomplete)
         return store.entries(), store.incomplete
 
     def head(self, incomplete: str) -> dict[str, Any]:
-        """The beginning of a JSON document about the collection. `incomplete` says why it may be
-        missing chunks, and is empty if it is complete."""
+        """The beginning of a JSON document about the collection. `incomplete` says why chunks may
+        be missing; empty if the collection is complete."""
         return {"collection": self.collection, "incomplete": incomplete}
 
 
@@ -190,12 +190,12 @@ class Viewing:
 
     @property
     def with_config(self) -> str:
-        """`` with tuned.toml``, to be appended to a profile's name; empty without a file."""
+        """`` with tuned.toml``, to append to a profile's name; empty without a file."""
         return f" with {self.config.name}" if self.config else ""
 
     @property
     def viewer(self) -> User:
-        """The user or, if none is named, whom the settings stand for."""
+        """The user or, if none is named, the one that the settings imply."""
         return self._open(None, {})[1]
 
     def _open(
@@ -207,12 +207,12 @@ class Viewing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtering(Viewing):
-    """How to filter, and for whom."""
+    """Options that say how to filter, and for whom."""
 
     profile: ProfileName = None
 
     def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Config, User]:
-        """The settings, as `load_config` loads them, and the user for whom they filter."""
+        """The settings, as loaded by `load_config`, and the user that they filter for."""
         return self._open(self.profile, flags or {})
 
 
@@ -224,7 +224,7 @@ def load_config(
 ) -> Config:
     """The settings for a command. `--set` overrides everything except the dedicated `flags`.
 
-    `flags`: name → the values it sets, by path. None means the flag was not given.
+    `flags`: name → the values that it sets, by path. None means that the flag was not given.
     """
     flag_values = [configuration.Given("--set", dict(map(parse_set, values or ())))]
     for name, paths in flags.items():
@@ -233,7 +233,7 @@ def load_config(
     loaded = configuration.load(profile=profile, file=file, flags=flag_values)
     for path, origin in loaded.origins.items():
         if origin.startswith(configuration.FROM_ENVIRONMENT):
-            # Our own variables are meant for us; the others may have been set for other programs.
+            # Our own variables are meant for us; others may have been set for other programs.
             ours = f"{configuration.FROM_ENVIRONMENT} {PREFIX}" in origin
             log.log(
                 logging.INFO if ours else logging.WARNING,
@@ -253,8 +253,8 @@ def parse_set(text: str) -> tuple[str, str]:
 
 
 def refuse(why: str, **options: object) -> None:
-    """Refuse options (their names, with their values) that have no effect, and say why: "beside
-    --spans" or "without --qrels". Raises InputError for the first one that was given."""
+    """Refuse `options` (name → value) that have no effect. `why` is the reason, such as "without
+    --qrels". Raises InputError for the first option that was given."""
     for name, value in options.items():
         if value:
             shown = name if name.isupper() else f"--{name.replace('_', '-')}"
@@ -265,7 +265,7 @@ def refuse(why: str, **options: object) -> None:
 
 
 def open_for(data_dir: str | None, kind: str) -> Workbench:
-    """Open the workspace until it is closed; `kind` names who holds it."""
+    """Open the workspace, which the caller must close; `kind` names who holds it."""
     from ragfilter.workbench import Workbench, read_deployment
 
     return Workbench.open(read_deployment(data_dir=data_dir), kind=kind)
@@ -279,7 +279,7 @@ def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolRe
     from ragfilter.report.verdicts import waits_for_judge
 
     warn_learned_elsewhere(settings, backends)
-    # Not pushed into the store, whose own filter is slow for large collections.
+    # Not filtered in the store, whose own filter is slow for large collections.
     result = retrieve.run(text, settings, backends, user, wide=True)
     warn(unknown_score(result))
     if backends.chat is None and waits_for_judge(result):
@@ -319,8 +319,8 @@ class QueryOptions:
     def read(
         self, bench: Workbench, place: Place, user: User, *, bare: bool = False
     ) -> Labels | None:
-        """The named queries with the labels that `user` may see, None if none are named. Reports
-        labels of chunks that the collection lacks. `bare`: queries need no labels. Raises
+        """The named queries with the labels that `user` can see, None if no queries are named.
+        Reports labels of chunks that the collection lacks. `bare`: queries need no labels. Raises
         InputError and StoreError."""
         if self.queries is None:
             options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
@@ -350,8 +350,8 @@ class QueryOptions:
 
 
 class OpenedLabels(NamedTuple):
-    """An open workspace, and the labelled queries of one of its collections that the user may see.
-    `unknown` are the labelled ids that the collection does not have for this user."""
+    """An open workspace, and the labelled queries of a collection that the user can see. `unknown`
+    are labelled ids that the collection lacks for this user."""
 
     bench: Workbench
     backends: Backends
@@ -361,7 +361,7 @@ class OpenedLabels(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledOptions(QueryOptions):
-    """Options for labelled queries, without which there is nothing to measure."""
+    """Options for labelled queries, which are required."""
 
     queries: Annotated[str, QUERIES]
     llm: Annotated[bool, "--with-llm", "Count an LLM's labels where nobody has labelled."] = False
@@ -391,10 +391,10 @@ class LabelledOptions(QueryOptions):
 def report_visible_labels(
     labels: Labels, backends: Backends, user: User, *, stored: bool
 ) -> tuple[Labels, list[str]]:
-    """The labels that `user` may see, and the labelled ids that the collection does not have for
-    them: a hidden chunk is treated like one that does not exist. Reports both, and the queries that
-    have nothing relevant left. Labels that others have `stored` name chunks that this user need not
-    know, so nothing is reported of them to a user who may not see everything.
+    """The labels that `user` can see, and the labelled ids that the collection lacks for this user;
+    hidden chunks are treated like missing ones. Reports these ids, and the queries that have no
+    relevant chunks left. If the labels are `stored`, others may have made them about chunks that
+    this user must not know, so users who cannot see everything get no report.
 
     Raises InputError if there are labels but no relevant one is left.
     """
@@ -425,8 +425,8 @@ def report_visible_labels(
 
 
 def warn_of(labels: Labels) -> None:
-    """Warn if there are too few labelled queries for reliable figures, or some without anything
-    relevant."""
+    """Warn if there are too few labelled queries for reliable figures, or if some have no relevant
+    chunk."""
     from ragfilter.evaluate import wording
 
     for caveat in wording.about_labels(labels):
@@ -437,7 +437,7 @@ def warn_in_sample(
     settings: Settings, labels: Labels, collection: str, side: str = ""
 ) -> list[str]:
     """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
-    warning, if any, as notes of a document."""
+    warning, if any, as notes for a JSON document."""
     from ragfilter.evaluate import wording
 
     caveat = wording.in_sample(settings, labels_version(labels), collection)

@@ -1,4 +1,4 @@
-"""What a command writes: its result on standard output; notices, progress, errors and logs on
+"""The output of a command: its result on standard output; notices, progress, errors and logs on
 standard error.
 
 A result is a table or text for people, or one JSON document with `--json`.
@@ -39,8 +39,8 @@ UNUSABLE = 2
 OTHER_OUT = "Use another file with --out."
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 UNBOUNDED = 10_000
-"""The width of a table that is not shown on a terminal: no cell is wrapped."""
-# For a path or name so long that it would push the rest of a message out of sight.
+"""The width of a table outside a terminal, so that no cell is wrapped."""
+# A path or name so long that it would push the rest of a message out of sight.
 _ENDLESS = re.compile(r"(\S{200})\S{200,}(\S{100})")
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _bars: list[Bar] = []
@@ -62,7 +62,7 @@ COMMANDS: Mapping[Action, str] = {
     "settings": "`ragfilter settings` lists all settings.",
     "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",
 }
-"""The command or flag that carries out the remedy of an error."""
+"""Action of an error → the command or flag that carries it out."""
 
 
 as_json = False
@@ -75,22 +75,22 @@ def show(document: object, *lines: str) -> None:
 
 
 def text_of(*lines: str) -> str:
-    """These lines, without empty ones. A line may be several, such as a table."""
+    """Join these lines without empty ones. A line may have several lines, such as a table."""
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines if line)
 
 
 def emit(result: object, *, as_file: bool = False) -> bool:
     """Write the result: a text, or a document as JSON. Returns whether a file or pipe took all of
-    it. It is not an error if the reader has gone away (`| head`).
+    it. A reader that has gone away (`| head`) is not an error.
 
     Control characters that a terminal would execute (a chunk may contain some) are replaced; a file
     or pipe gets every character. Characters that the encoding of standard output lacks are escaped
-    in JSON and replaced in a text, but a text that is written `as_file` is UTF-8 like any file.
+    in JSON and replaced in text, but text written `as_file` is UTF-8, as in any file.
     """
     _end_bar()
     shown = sys.stdout.isatty()
     if isinstance(result, str):
-        # A file's name may contain bytes that are not valid text.
+        # A file name may contain bytes that are not valid text.
         text = whole(result)
         if as_file and not shown and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
@@ -104,7 +104,7 @@ def emit(result: object, *, as_file: bool = False) -> bool:
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
         sys.stdout.flush()
     except OSError as error:
-        # Otherwise the interpreter would fail again when it flushes at exit.
+        # Otherwise, the interpreter would fail again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise InputError(
@@ -116,8 +116,8 @@ def emit(result: object, *, as_file: bool = False) -> bool:
 
 
 def write(content: str, out: Path | None, prefix: str = "") -> bool:
-    """Write a file's content to `out`, and say so, or to standard output. Returns whether a file or
-    pipe took all of it. Raises InputError."""
+    """Write a file's content to `out`, with a notice, or to standard output. Returns whether a file
+    or pipe took all of it. Raises InputError."""
     if out is None:
         return emit(content, as_file=True)
     write_text(out, content, remedy=OTHER_OUT)
@@ -126,7 +126,7 @@ def write(content: str, out: Path | None, prefix: str = "") -> bool:
 
 
 def plain(value: object) -> Any:
-    """A dataclass, model, time or path as a value that JSON has. Raises TypeError for others."""
+    """Convert a dataclass, model, time or path to a JSON value. Raises TypeError for others."""
     if isinstance(value, BaseModel):
         return value.model_dump()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -143,8 +143,8 @@ def plain(value: object) -> Any:
 
 
 def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
-    """Left-aligned columns below a header. Cells are shown as they are: markup means nothing, and a
-    cell is wrapped only on a terminal that is too narrow."""
+    """Left-aligned columns below a header. Cells are shown as they are, without interpreting
+    markup, and are wrapped only on a terminal that is too narrow."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -167,8 +167,8 @@ def percent(share: float | None) -> str:
 
 
 def progress(what: str) -> Progress:
-    """A progress bar on standard error; nothing without a terminal. Without a total it is a
-    count."""
+    """A progress bar on standard error, or a count if the total is unknown. Without a terminal,
+    nothing is shown."""
     bar: Bar | None = None
 
     def advance(done: int, total: int) -> None:
@@ -201,14 +201,14 @@ def _start_bar(what: str) -> Bar:
 
 @atexit.register
 def _end_bar() -> None:
-    """End the bar that is shown, so that what follows has its own line and a visible cursor."""
+    """End the current bar, so that the next output has its own line and a visible cursor."""
     while _bars:
         _bars.pop().stop()
 
 
 @contextlib.contextmanager
 def at_the_end(report: Callable[[], None]) -> Iterator[None]:
-    """Report what was done, even after an interruption or failure."""
+    """Call `report` at the end, even after an interruption or failure."""
     try:
         yield
     finally:
@@ -230,8 +230,8 @@ def warn(warning: str) -> None:
 
 
 def fail(error: RagfilterError | str) -> int:
-    """Write an error as one line to standard error, with the command that helps, whatever its
-    message contains. Returns the exit code."""
+    """Write an error to standard error, with the command that helps, always as one line. Returns
+    the exit code."""
     command = "" if isinstance(error, str) else COMMANDS.get(error.action, "")
     tell(_ENDLESS.sub(r"\1…\2", " ".join(f"ragfilter: {error} {command}".split())))
     return UNUSABLE
@@ -260,7 +260,7 @@ class JsonLines(logging.Formatter):
 
 
 def start_logging(verbose: int, form: LogFormat | None = None) -> None:
-    """Log warnings, and more with `verbose`; with a `form`, at least one line per query."""
+    """Log warnings, and more if `verbose`. A `form` logs at least one line per query."""
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(max(verbose, bool(form)), 2)]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(

@@ -106,8 +106,8 @@ def query(
 
 
 def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
-    """The answer to the query, with its context. If the LLM fails, the extractive answer with the
-    LLM's error, prompt and costs."""
+    """The answer to the query, with its context. If the LLM fails, it is the extractive answer with
+    the LLM's error, prompt and costs."""
     packed = packing.pack(result.kept, result.settings)
     name = bench.chat.name if bench.chat else ""
     cached = bench.answers.get(result.query, packed, name, bench.prices)
@@ -131,7 +131,7 @@ def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
 
 
 def looking_first_at_k(settings: Settings) -> Settings:
-    """`settings` whose quality layer looks at the first k hits to begin with, and at no fewer
+    """`settings`, but the quality layer looks at the first k hits initially, and at k or more
     overall.
 
     Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
@@ -142,7 +142,7 @@ def looking_first_at_k(settings: Settings) -> Settings:
 
 
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
-    """The result: one line of figures, the layers, the kept hits, then the dropped ones."""
+    """The result as text: a line of figures, the layers, the kept hits, then the dropped ones."""
     result = replay_as_user(result)
     view = report.summary(result)
     listed = report.kept_first(report.rows(result))
@@ -188,7 +188,7 @@ def _hit_table(listed: Sequence[report.ChunkRow]) -> str:
 
 
 def _judge_lines(result: PoolResult) -> str:
-    """The judge's figures in one line, then what was not obeyed; empty if it did nothing."""
+    """The judge's figures in one line, then ignored parts of its answer; empty without any."""
     stats = report.judge_stats(result)
     if stats is None:
         return ""
@@ -213,7 +213,7 @@ def _judge_lines(result: PoolResult) -> str:
 
 
 def answer_text(answer: Answer, context: Context) -> str:
-    """The answer, labelled, with its sources."""
+    """The answer with a heading and its sources."""
     label = "extractive: quoted sentences, no model" if answer.extractive else answer.model
     doubt = [DOUBT.format(why=answer.doubt)] if answer.doubt else []
     lines = [f"answer ({label})", *doubt, answer.text]
@@ -234,7 +234,7 @@ def answer_text(answer: Answer, context: Context) -> str:
 
 
 def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
-    """The value that `query --json --answer` adds under ``answer``."""
+    """The value of ``answer`` in `query --json --answer`."""
     citations = [context.chunks[number - 1].id for number in answer.citations]
     document: dict[str, Any] = output.plain(answer)
     return document | {"citations": citations, "ms": round(answer.ms, 3)}

@@ -1,4 +1,4 @@
-"""The command group `ragfilter report`: one HTML file for others.
+"""The command group `ragfilter report`: write an HTML file to share.
 
 Source: docs/design.md#reports.
 """

@@ -1,4 +1,4 @@
-"""What `ragfilter eval` and `ragfilter runs` print of a measurement: rows, pairs and queries."""
+"""The output of `ragfilter eval` and `ragfilter runs`: rows, paired comparisons and queries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
 
 
 def documents(table: pd.DataFrame) -> list[Row]:
-    """The rows of a frame as plain values, None for what was not measured."""
+    """The rows of a frame as plain values, None for figures that were not measured."""
     return cells(table.astype(object).where(table.notna(), None))
 
 
 def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
-    """The rows as text: means, and F1 with its interval."""
+    """The rows as text: means, with an interval for F1."""
     columns: dict[str, Callable[[Row], str]] = {"": lambda row: row["variant"]}
     for figure, form in FORMS.items():
         columns["chunks" if figure == "kept" else figure] = partial(_mean, figure, form)
@@ -56,7 +56,7 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
 
 
 def questions_text(questions: pd.DataFrame) -> str:
-    """The figures of each query with the run's own settings; see `frame.questions`."""
+    """The figures of each query under the run's own settings; see `frame.questions`."""
     heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant",
              "unlabelled")  # fmt: skip
     return table(heads, [
@@ -86,7 +86,7 @@ def several_text(
     each_query: bool,
 ) -> str:
     """Variants side by side as text: a row for each, compared with the `reference`. `each_query`
-    adds what changed most."""
+    adds the queries that changed most."""
     rows = frame.rows(records, variants, against=reference)
     if rows.empty:
         return ""

@@ -1,5 +1,5 @@
-"""The command group `ragfilter runs`: list, show and remove what `ragfilter eval --save`
-measured, and import recorded questions.
+"""The command group `ragfilter runs`: list, show and remove runs saved by `eval --save`, and
+import recorded questions.
 
 Source: docs/design.md#evaluate.
 """

@@ -1,5 +1,5 @@
-"""`ragfilter app`, `mcp`, `serve` and `token`: serve the page to people, the tools to agents, and
-the filter to programs, each with its token."""
+"""`ragfilter app`, `mcp`, `serve` and `token`: serve the page to people, tools to agents, and the
+filter to programs, and make tokens for these."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def serve_app(
         output.tell("the demo collection is indexed first, which takes a minute")
         index("demo", data_dir=data_dir)
     os.environ["RAGFILTER_WORKSPACE"] = place
-    # Imported by name, because the command line must not depend on Streamlit. Opened now and not at
-    # the first visit, so that a second process is refused from the start.
+    # Imported by name, because the command line must not depend on Streamlit. Opened now, not at
+    # the first visit, so that a second process is refused immediately.
     resources = import_module("ragfilter.ui.session.resources").open_resources()
-    # Streamlit prints the address once it is served there.
+    # Streamlit prints the address when it is served.
     named = shown(place) if bench.deployment.address else place
     output.emit(f"workspace: {named}  (Ctrl+C stops the app)\n")
     script = files("ragfilter") / "streamlit_app" / "app.py"
@@ -66,9 +66,9 @@ def serve_app(
             remedy="Check --port and STREAMLIT_SERVER_ADDRESS.",
         ) from None
     finally:
-        # The indexing queue must not be amid something when Python ends.
+        # The indexing queue must be idle when Python exits.
         resources.bench.close()
-    # Only a signal ends the server, even if it ends without a word.
+    # Only a signal ends the server, even if it raises nothing.
     raise KeyboardInterrupt
 
 
@@ -88,8 +88,8 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
     with OpenWorkspace.open(read_deployment(data_dir=place.data_dir), kind="mcp") as bench:
         place.backends(bench)
         server = make_server(ChunkTools(bench, place.collection, loaded.settings, user))
-        # In a thread that is abandoned on Ctrl+C and SIGTERM, since nothing else ends its read of
-        # standard input.
+        # In a thread that is abandoned on Ctrl+C and SIGTERM, since nothing else can interrupt its
+        # read from standard input.
         within(TIMEOUT_MAX, server.run)
 
 

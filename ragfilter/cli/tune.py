@@ -1,4 +1,4 @@
-"""`ragfilter tune`, `recalibrate` and `fit-reranker`: the settings that labelled queries justify.
+"""`ragfilter tune`, `recalibrate` and `fit-reranker`: find the best settings for labelled queries.
 
 Source: docs/design.md#tune.
 """
@@ -50,8 +50,8 @@ class TuningOptions:
 
     @property
     def target(self) -> Target:
-        """What to tune for. Raises InputError, also if `out` could not be written, before the
-        minutes that tuning takes."""
+        """What to tune for. Raises InputError, also if `out` cannot be written, so that this fails
+        before minutes of tuning."""
         if self.out is not None and kind(self.out.parent) != "folder":
             raise InputError(
                 f"{self.out} cannot be written: the folder does not exist.", remedy=OTHER_OUT
@@ -59,7 +59,7 @@ class TuningOptions:
         return read_target(self.measure)
 
     def write(self, settings: Settings, profile: str, how: str, backends: Backends) -> None:
-        """Write the settings to `out`, with a comment that says `how` they were found, and on which
+        """Write the settings to `out`, with a comment on `how` they were found and on which
         distances. Raises InputError."""
         where = backends.collection
         about = (
@@ -87,7 +87,7 @@ def tune(
     loaded, user = filtering.load()
     target, out = wish.target, wish.out
     if strategy is not None:
-        # Checked as the setting that it becomes.
+        # Validated as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         options.warn_of(labels)
@@ -116,7 +116,7 @@ def tune(
 
 
 def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -> dict[str, Any]:
-    """The document of `tune --json` after its head. `ci` is the 95% interval of the measure;
+    """The JSON document of `tune --json` without its head. `ci` is the 95% interval of the measure;
     for tokens, a gain's `mean` and `ci` are the tokens saved."""
     return {
         "queries": tuning.queries,
@@ -128,7 +128,7 @@ def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -
         "before": _figures(tuning.before),
         "after": {**_figures(tuning.tuned.means), "settings": changed},
         "gain_over_fixed_k": _gain(tuning.tuned.gain),
-        # On labels that they have seen, the previous settings look too good.
+        # The previous settings look too good on labels that they have seen.
         "gain_over_before": None if tuning.seen else _gain(tuning.tuned.gain_over_before),
         "seen": tuning.seen,
         "stands_in": tuning.stands_in,
@@ -145,7 +145,7 @@ def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -
 
 
 def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | None) -> str:
-    """The same as text."""
+    """The result of tuning as text."""
     target, tuned = tuning.target, tuning.tuned
     alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
     rows = {**wording.compared_means(tuning), **alone}

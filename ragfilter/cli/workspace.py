@@ -1,5 +1,5 @@
-"""`ragfilter collections` and `workspace copy`: what a workspace holds, and a copy of it in another
-place."""
+"""`ragfilter collections` and `workspace copy`: list and manage what a workspace contains, and copy
+it to another place."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """`ragfilter rules bulk`, `import`, `undo` and `redo`, each of which saves its changes as one step;
-the `history` of these, and `export`."""
+`history`, which lists the steps; and `export`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def export(
     """
     user = viewing.viewer
     with place.open("rules") as bench:
-        # Read before the rules, so that no edit counts as exported that is not in the file.
+        # Read before the rules, so that no edit missing from the file counts as exported.
         last_edit = bench.journal.last_edit(place.collection)
         edited = bench.journal.edited_since_export(place.collection)
         chunks = bench.collection(place.collection).entries()
@@ -129,7 +129,7 @@ def export(
         text = "".join(rule_files.lines(selected.chunks))
     prefix = f"{place.collection}: {len(selected.chunks)} rules written to "
     written = write(text, out, prefix)
-    # What is not in the file still counts as changed since the last export.
+    # Edits that are not in the file still count as changed since the last export.
     if written and not where and has_all_edited and not selected.incomplete:
         with place.open("rules") as bench:
             bench.journal.mark_exported(place.collection, last_edit)

@@ -1,5 +1,5 @@
-"""`ragfilter rules check`, `test`, `list` and `matrix`: what is wrong with rules, with fixes,
-whether they do what a file expects, which chunks have them, and what they do to questions."""
+"""`ragfilter rules check`, `test`, `list` and `matrix`: find and fix problems of rules, check a
+file's expectations, list chunks with their rules, and show the effect of rules on questions."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _of_kinds(findings: Sequence[lint.Finding], kinds: Sequence[str] | None) -> 
 
 
 def _document(name: str, rules: int, findings: Sequence[lint.Finding]) -> dict[str, Any]:
-    """The document of `--json`; `name` is the collection's or the file's."""
+    """The JSON document of `rules check`; `name` is that of the collection or file."""
     counts = Counter(finding.severity for finding in findings)
     figures = {f"{severity}s": counts[severity] for severity in lint.SEVERITIES}
     return {"collection": name, "rules": rules, **figures, "findings": findings}
@@ -122,7 +122,7 @@ def _document(name: str, rules: int, findings: Sequence[lint.Finding]) -> dict[s
 def _text(
     name: str, rules: int, findings: Sequence[lint.Finding], refused: Sequence[RefusedLine] = ()
 ) -> str:
-    """Errors first, each with a better rule if there is one."""
+    """The findings as text, errors first, each with a better rule if there is one."""
     lines = [line.message for line in refused]
     for finding in findings:
         place = f" {finding.place}" if finding.place else ""
@@ -242,7 +242,7 @@ def matrix(
     if measuring.queries is None:
         raise InputError("--queries is missing.", remedy="Pass queries, such as --queries asked.")
     loaded, user = filtering.load()
-    # Gathered with rules applied, so that the pools are large enough for what passes them.
+    # Gathered with rules on, so that the pools have enough chunks that pass them.
     settings = loaded.settings.with_values({"query_must.enabled": True})
     with place.open("rules") as bench:
         labels = measuring.read(bench, place, user, bare=True)
@@ -277,7 +277,7 @@ def _rule_of(chunk_id: str, catalogue: Mapping[str, Chunk], user: User) -> str:
 
 
 def _matrix_text(result: Matrix) -> str:
-    """What is below the rows of a matrix."""
+    """The text below the rows of a matrix."""
     text = ""
     if result.crowding:
         first = result.crowding[:MAX_CROWDING]

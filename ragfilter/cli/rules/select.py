@@ -1,10 +1,10 @@
-"""The command group `ragfilter rules`: which chunks its commands select (`--where field=value`,
-among those that the user may see), and how they save. The effect on labelled queries is shown
-first, and confirmed if these would lose relevant chunks.
+"""The command group `ragfilter rules`: how its commands select chunks (`--where field=value`, among
+those that the user can see) and save rules. They first show the effect on labelled queries, and ask
+for confirmation if these would lose relevant chunks.
 
 `import`, `bulk`, `check --apply`, `undo` and `redo` write through the journal. Commands that read
-chunks leave out what the current clearance settings hide. The journal is for the owner of the
-workspace.
+chunks leave out those that the current clearance settings hide. Only the workspace's owner uses the
+journal.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ragfilter.text.numbers import counted
 from ragfilter.workbench import Workbench
 
 FOUND = 1
-"""The exit code if there is something to look at."""
+"""The exit code if something needs attention."""
 PLAIN = ("type", "source", "id", "title", "rule")
-"""Fields that a chunk alone decides."""
+"""Fields whose condition depends only on the chunk."""
 VALUES = {"rule": ("any", "none"), "state": STORED}
 
 rules = make_group("rules")
@@ -65,7 +65,7 @@ def condition(text: str) -> tuple[str, str]:
             remedy=f"Write field=value; fields are {', '.join(fields)}.",
         )
     if name == "text" and not value:
-        # No words are in every chunk, so a script's empty variable would select all of them.
+        # Every chunk has no words, so a script's empty variable would select all chunks.
         raise InputError("--where text= names no words.", remedy="Write text=WORDS.")
     if value not in VALUES.get(name, (value,)):
         raise InputError(
@@ -84,7 +84,7 @@ def _holds(chunk: Chunk, name: str, value: str) -> bool:
 
 
 def list_chunks(user: User, bench: Workbench, collection: str) -> Listing:
-    """The listing of the chunks that `user` may see, with their states. Raises StoreError."""
+    """The listing of the chunks that `user` can see, with their states. Raises StoreError."""
     chunks = bench.collection(collection).entries()
     exported = bench.journal.edited_since_export(collection)
     visible = filter(user.sees, chunks.values())
@@ -95,7 +95,7 @@ def select_ids(
     bench: Workbench, collection: str, where: Sequence[str] | None, user: User
 ) -> list[str]:
     """The ids of the chunks that match, in stored order. For each field named in `where`, one of
-    its conditions must hold. Only chunks that `user` may see. Raises InputError, StoreError."""
+    its conditions must hold. Only chunks that `user` can see. Raises InputError, StoreError."""
     by_field: dict[str, list[str]] = {}
     for name, value in map(condition, where or ()):
         by_field.setdefault(name, []).append(value)
@@ -107,7 +107,7 @@ def select_ids(
         and all(any(_holds(chunk, name, v) for v in values) for name, values in by_field.items())
     ]
     if states or texts:
-        # Among all visible chunks, since some findings depend on the other rules.
+        # Listed among all visible chunks, since some findings depend on the other rules.
         listing = list_chunks(user, bench, collection)
         filters = [RuleFilter(text, states=tuple(states)) for text in texts or [""]]
         listed = {row.id for each in filters for row in listing.find(each)}
@@ -123,7 +123,7 @@ def select(
     user: User,
     limit: int | None = None,
 ) -> Selection:
-    """The chunks that `select_ids` selects, at most `limit`. Reports what may be missing. Raises
+    """The chunks that `select_ids` selects, at most `limit`. Warns if chunks may be missing. Raises
     InputError, and StoreError if the collection is empty."""
     store = bench.collection(collection)
     store.check_not_empty()
@@ -138,8 +138,8 @@ Rules = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The outcome of a change: its effect, if it was measured; `wanted` is False if labelled
-    queries would lose relevant chunks and nobody agreed; `done` says whether it was saved."""
+    """The outcome of a change: its effect, if measured, and whether it was saved (`done`). `wanted`
+    is False if labelled queries would lose relevant chunks and the user did not agree."""
 
     effect: Effect | None
     wanted: bool
@@ -152,14 +152,14 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving(QueryOptions):
-    """Options: whether to save a change of rules, what to measure before, and whether to ask. If no
-    queries are named, all labelled ones of the workspace count, or none with `yes`."""
+    """Options that say whether to save a change of rules, what to measure first, and whether to
+    ask. By default, all labelled queries of the workspace are measured, or none with `yes`."""
 
     yes: Annotated[bool, "--yes", "-y", "Save even if labelled queries lose recall."] = False
     dry_run: DryRun = False
 
     def weigh(self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
-        """Measure the change and decide whether to save it; asks for confirmation if labelled
+        """Measure the change and decide whether to save it. Asks for confirmation if labelled
         queries would lose relevant chunks."""
         effect = None
         if rules and not (self.queries is None and self.yes):
@@ -199,14 +199,14 @@ def gather_labelled(
     *,
     bare: bool = False,
 ) -> GatheredQuestions | None:
-    """The named queries, or all labelled ones of the workspace, with their pools; None if there are
-    none. With `bare`, the named ones need no labels."""
+    """The named queries, by default all labelled ones of the workspace, with their pools; None if
+    there are none. `bare`: the named queries need no labels."""
     loaded, user = filtering.load()
     # Rules count even if the settings switch them off.
     settings = loaded.settings.with_values({"query_must.enabled": True})
     labels = options.read(bench, place, user, bare=bare)
     if labels is None:
-        # Nobody asked for these queries, so do not pay an LLM for them.
+        # The user did not ask for these queries, so do not pay an LLM for them.
         settings = settings.with_values({"judge.enabled": False})
         catalogue = bench.collection(place.collection).entries()
         labels = query_sets.everything(bench.labels, place.collection, catalogue, user)

@@ -1,10 +1,10 @@
 """`ragfilter rules suggest`: rules for families of chunks, or drafts by an LLM for a selection.
 
 Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection.
-`ragfilter rules import` reads the file, and holds back what has remarks.
+`ragfilter rules import` reads the file, and holds back drafts with remarks.
 
-The output file (JSONL) is written after every draft. So an interruption loses at most the current
-draft, and the next run continues after the last one. It tries chunks whose draft failed again.
+The output file (JSONL) is written after every draft, so an interruption loses at most the current
+draft. The next run continues after the last draft, and retries chunks whose draft failed.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _draft(
     out: Path | None,
     lines: list[str],
 ) -> None:
-    """Print the LLM's drafts for the `waiting` chunks one after the other, or write them to `out`
-    after the `lines` that it has."""
+    """Print the LLM's drafts for the `waiting` chunks one by one, or write them to `out` after its
+    existing `lines`."""
     templates, prices = bench.templates(), bench.prices
     if waiting:
         step = -(-len(waiting) // SAMPLE)
@@ -153,7 +153,7 @@ def _draft(
 def _measured(
     draft: Draft, chunk: Chunk, known: GatheredQuestions | None
 ) -> tuple[Draft, RuleRow | None]:
-    """The draft, doubted if labelled queries would lose its chunk; and its row of the matrix."""
+    """The draft, with a doubt if labelled queries would lose its chunk, and its matrix row."""
     if draft.rule is None or known is None:
         return draft, None
     drafted = [replace(chunk, rule=draft.text)]
@@ -163,7 +163,7 @@ def _measured(
 
 
 def _losses(chunk_id: str, evidence: Evidence) -> list[str]:
-    """The queries that would lose a chunk by its proposed rule, as doubts about it."""
+    """Doubts that name the queries that would lose a chunk by its proposed rule."""
     lost = evidence.losses.get(chunk_id, ())
     return [f"labelled relevant, but would be dropped: {query}" for query in lost]
 
@@ -241,8 +241,8 @@ def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> 
 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
-    """The lines of the output file at `path`, which need not exist, and the ids that have a rule
-    there. Raises InputError: unusable, not a file of drafts, or for another collection."""
+    """The lines of the output file at `path`, which need not exist, and the ids with a rule there.
+    Raises InputError if it is unusable, not a file of drafts, or for another collection."""
     lines = [*read_lines(path)] if path.exists() else []
     ids = set()
     for number, line in enumerate(lines, start=1):
@@ -256,13 +256,13 @@ def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
                 f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT
             )
         ids |= set() if rule is None else {str(chunk_id)}
-    # A file that cannot be written is reported before the LLM is called.
+    # Fail before the LLM is called if the file cannot be written.
     _write_lines(path, lines)
     return lines, ids
 
 
 def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> str:
-    """A draft as printed: with a file, only if it has no rule."""
+    """A draft as text; if there is an output file, only if it has no rule."""
     second = ", second answer" if draft.repaired else ""
     title = " ".join(chunk.name.split())
     lines = [f"{place}  {chunk.id}  {title}  ({draft.category}{second})"]
