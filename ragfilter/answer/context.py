@@ -2,18 +2,18 @@
 
 Source: docs/design.md#context. The decisions:
 
-- A chunk that does not fit is left out and the next one is tried, so that one long chunk does not
+- If a chunk does not fit, it is left out and the next one is tried, so that one long chunk does not
   exclude everything after it. Order and numbers follow the ranking.
 - The first chunk is always included. If it alone exceeds the budget, it is shortened and marked,
   and nothing else fits. So the best hit is never lost to its length, and a prompt is never empty.
 - A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. If chunk text contains such a delimiter,
   its ``<`` becomes ``(``, so no text can leave its block.
-- What the prune layer struck is left out of the block, with a mark in its place.
+- Spans that the prune layer struck are left out of the block, with a mark in their place.
 
-Tokens are estimated, without a tokenizer: four bytes of UTF-8 a token, and at least one token a
-word. On the demo collection, against the WordPiece vocabulary of the bundled embedding model, the
-median of estimate / count is 1.0 and nine of ten texts lie between 0.8 and 1.2; tables of figures
-are the low end. If an endpoint reports its own count, that is used instead.
+Tokens are estimated without a tokenizer: four bytes of UTF-8 per token, and at least one token per
+word. On the demo collection, compared with the WordPiece vocabulary of the bundled embedding model,
+the median of estimate / count is 1.0, and nine of ten texts lie between 0.8 and 1.2; tables of
+figures are at the low end. If an endpoint reports its own count, that is used instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ragfilter.settings.schema import Settings
 
 
 def estimate(text: str) -> int:
-    """Estimated tokens of `text`, 0 for the empty text. Pure; about a microsecond a kilobyte."""
+    """Estimate the tokens of `text`, 0 for the empty text. Pure; about 1 µs per kilobyte."""
     if not text:
         return 0
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
@@ -51,20 +51,20 @@ def head(text: str, tokens: int) -> str:
 
 
 Span = tuple[int, int]
-"""The places in a text from which and up to which something is struck."""
+"""The start and end of a struck part of a text."""
 GAP = "…"
-"""Stands in the context for what is left out."""
+"""Marks omissions in the context."""
 
 
 def kept_runs(text: str, struck: tuple[Span, ...]) -> tuple[str, ...]:
-    """What is left of a text without its struck spans, which are in order."""
+    """The parts of a text between its struck spans, which are in order."""
     edges = [0, *(edge for span in struck for edge in span), len(text)]
     runs = (text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
     return tuple(run for run in runs if run.strip()) if struck else (text,)
 
 
 def without(text: str, struck: tuple[Span, ...]) -> str:
-    """A text without its struck spans, with a mark in place of each."""
+    """Replace each struck span of a text with a mark."""
     if not struck:
         return text
     runs = [run if run[-1].isspace() else f"{run} " for run in kept_runs(text, struck)]
@@ -79,17 +79,17 @@ TITLE_CHARS = 300
 SOURCE_CHARS = 200
 SHORTENED = "[shortened]"
 
-# To a model, white space and invisible characters between the parts make no difference.
+# A model reads a delimiter even with white space or invisible characters between its parts.
 _GAP = r"[\s\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]*+"
 _DELIMITER = re.compile(rf"<(?={_GAP}/?{_GAP}chunk)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What goes into the prompt. Block ``[n]`` of `text` is ``chunks[n - 1]``.
+    """The packed context. Block ``[n]`` of `text` is ``chunks[n - 1]``.
 
-    `tokens` is the estimate for all blocks, at most the budget. `shortened` says that the first
-    chunk's text is not complete.
+    `tokens` is the estimate for all blocks, at most the budget. `shortened`: the first chunk's text
+    was cut.
     """
 
     chunks: tuple[Hit, ...] = field(repr=False)
@@ -100,8 +100,8 @@ class Context:
 
 
 def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> Context:
-    """Pack the hits that fit into `max_context_tokens`, in order, with their text. With `reorder`,
-    the text has the 1st, 3rd, 5th … block, and then the others backwards."""
+    """Pack the hits that fit into `max_context_tokens`, in order. With `reorder`, the text has the
+    1st, 3rd, 5th … block, and then the others in reverse."""
     budget = settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
     kept = tuple(compress(hits, fitting))
@@ -123,8 +123,8 @@ def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
 
 
 def fill(costs: Iterable[int], max_tokens: int) -> list[int]:
-    """The tokens used after each chunk in turn, where one that no longer fits is left out, and the
-    first is shortened to fit."""
+    """The tokens used after each chunk in turn. A chunk that no longer fits adds none; the first is
+    shortened to fit."""
     used, filled = 0, []
     for place, takes in enumerate(costs):
         takes = takes if place else min(takes, max_tokens)
@@ -134,13 +134,12 @@ def fill(costs: Iterable[int], max_tokens: int) -> list[int]:
 
 
 def defuse(text: str) -> str:
-    """`text` without anything that could open or close a block. Its length in bytes stays the
-    same."""
+    """Change `text` so that nothing in it can open or close a block. Keeps its length in bytes."""
     return _DELIMITER.sub("(", text) if "<" in text else text
 
 
 def one_line(text: str, limit: int) -> str:
-    """`text` on one line of at most `limit` characters, defused."""
+    """Put `text` on one line of at most `limit` characters, and defuse it."""
     line = defuse(" ".join(text[: 4 * limit].split()))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
@@ -151,7 +150,7 @@ def cost(chunk: Chunk) -> int:
 
 
 def cost_in_prompt(hit: Hit) -> int:
-    """The estimated tokens of a hit's block, without what is struck."""
+    """The estimated tokens of a hit's block, without the struck spans."""
     return _estimated(hit.chunk.title, hit.chunk.source, sent(hit))
 
 
@@ -167,12 +166,12 @@ def _estimated(title: str, source: str, text: str) -> int:
 
 
 def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
-    """One numbered block; with a `budget`, shortened to it."""
+    """One numbered block, shortened to the `budget` if there is one."""
     lines = _header(chunk)
     if budget is not None:
         room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
         if room < budget // 3:
-            # A title as long as the budget would leave no room for the text, which has the answer.
+            # A title as long as the budget would leave no room for the text with the answer.
             lines, room = [], budget - FRAME_TOKENS
         text = f"{head(text, room - estimate(SHORTENED))} {SHORTENED}"
     return "\n".join((f"<chunk {number}>", *lines, defuse(text), f"</chunk {number}>"))

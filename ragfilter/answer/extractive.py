@@ -2,9 +2,9 @@
 
 Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9:
 10" stays whole and is quoted with the title of its table. It moves up if the query names its number
-("7th level"), and down if the query names another. In a comparison, the numbers of a side hold for
-the tables whose title names it. `doubt` says if the nearest sentence is far, or if the context
-lacks an uncommon word of the query.
+("7th level"), and down if the query names another. In a comparison, a side's numbers apply to the
+tables whose title names that side. `doubt` reports if the nearest sentence is far away or if the
+context lacks an uncommon word of the query.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ragfilter.text import comparison
 
 MAX_QUOTES = 4
 MAX_ROWS = 6
-"""A comparison may need a row for each side from each table. Rows with its numbers are quoted up to
-this many."""
+"""Maximum number of rows quoted in a comparison, which may need a row for each side from each
+table."""
 MAX_UNITS = 300
-"""Sentences and rows compared with the query; a longer context is only read in part."""
+"""Maximum number of sentences and rows compared with the query; the rest is not read."""
 WITHIN = 0.15
-"""Further quotes must come this close to the best one's score."""
+"""Further quotes must be this close to the best score."""
 SAME = 0.92
 """Two quotes with vectors this similar say the same."""
 REPEATED = 0.9999
 """The same for two rows that a comparison needs."""
 ROW_BONUS = 0.25
 FAR = 0.4
-"""Below this score no quote answers the query, with the bundled model (design.md#parts)."""
+"""A quote below this score does not answer the query, with the bundled model (design.md#parts)."""
 NOT_NEAR = 0.52
-"""Below this score a quote that lacks an uncommon word of the query does not answer it either."""
+"""Nor does a quote below this score that lacks an uncommon word of the query."""
 
 _ABBREVIATIONS = frozenset(
     ("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs")
@@ -105,7 +105,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
     for i in np.argsort(-scores, kind="stable").tolist():
         if picked and scores[i] < scores[picked[0]] - WITHIN:
             break
-        # Rows of two sides or tables look alike, but say different things.
+        # Rows for two sides or from two tables look alike but say different things.
         alike = [REPEATED if needed[i] and needed[j] else SAME for j in picked]
         most = MAX_ROWS if needed[i] else MAX_QUOTES
         if len(picked) < most and np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < alike):
@@ -118,13 +118,13 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
 
 
 def passages_of(title: str, text: str) -> list[str]:
-    """The sentences and rows of a text that can answer anything, each with the title: the texts
-    whose vectors `extract` needs."""
+    """The sentences and rows of a text that can answer a question, each with the title: the texts
+    that `extract` embeds."""
     return [_passage(title, unit) for unit in units(text) if _tells(unit)]
 
 
 def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
-    """Why the context may not contain the answer; empty if there is no sign of that."""
+    """Why the context may not contain the answer; empty if nothing suggests so."""
     if not quotes or quotes[0].score >= NOT_NEAR:
         return ""
     if word := unmentioned(query, hits, embedder):
@@ -133,9 +133,9 @@ def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Em
 
 
 def unmentioned(query: str, hits: Sequence[Hit], embedder: Embedder) -> str:
-    """The first uncommon word of the query that none of the hits contains; empty if there is none.
+    """The first uncommon word of the query that no hit contains; empty if there is none.
 
-    An uncommon word is one that the embedding model's tokeniser splits into pieces: a name or a
+    A word is uncommon if the embedding model's tokeniser splits it into pieces: it is a name or a
     coined word, which rarely has a synonym.
     """
     if not isinstance(embedder, Vocabulary):
@@ -166,7 +166,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _blocks(lines: list[str]) -> Iterator[list[Unit]]:
-    """Markdown table rows and list items one by one, and paragraphs with their lines joined."""
+    """The blocks of a text: single Markdown table rows and list items, and joined paragraphs."""
     paragraph: list[str] = []
     header: list[str] = []
     for place, line in enumerate([*lines, ""]):
@@ -194,14 +194,14 @@ def _is_rule(line: str) -> bool:
 
 
 def _row(header: list[str], cells: list[str]) -> str:
-    """ "Level 7-9: Score 10" of the header "Level, Score" and the cells "7-9, 10"."""
+    """Write a row: "Level 7-9: Score 10" for the header "Level, Score" and the cells "7-9, 10"."""
     names = header + [""] * (len(cells) - len(header))
     first, *rest = (f"{n} {c}".strip() for n, c in zip(names, cells, strict=False))
     return f"{first}: {', '.join(rest)}" if rest else first
 
 
 def _rows(sentence: str) -> list[Unit]:
-    """The rows of a sentence that is a table written on one line, otherwise the sentence itself."""
+    """The rows of a sentence if it is a table on one line, otherwise the sentence itself."""
     parts = [part.strip() for part in sentence.split(";") if part.strip()]
     labelled = sum(bool(_LABEL.match(part)) for part in parts)
     if labelled >= 2 or sum(bool(_PAIR.match(part)) for part in parts) >= 3:
@@ -220,7 +220,7 @@ def _is_abbreviation(before: str, after: str) -> bool:
 
 
 def _facts(query: str) -> Facts:
-    """The numbers that the query gives for words: {"level": {7}, "class": {6}}."""
+    """The numbers in the query, by the word they belong to: {"level": {7}, "class": {6}}."""
     pairs = [(w, n) for n, w in _NUMBER_WORD.findall(query)] + _WORD_NUMBER.findall(query)
     facts: Facts = {}
     for word, number in pairs:
@@ -229,9 +229,9 @@ def _facts(query: str) -> Facts:
 
 
 def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
-    """The numbers of a comparison that hold for the chunk: of the sides that its title names,
-    or else all; also all for a word to which a side gives none. None hold if the title gives
-    another one."""
+    """The numbers of a comparison that apply to the chunk: those of the sides that its title names,
+    or else all. All numbers of a word apply if a side gives none for it. No number applies if the
+    title gives a different one."""
     titled = _facts(chunk.title)
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
         return {}
@@ -256,12 +256,12 @@ def _stem(word: str) -> str:
 
 
 def _tells(unit: Unit) -> bool:
-    """Whether it can answer anything: "One appears." only does if there is nothing else."""
+    """Whether the unit can answer a question. "One appears." is too short to."""
     return unit.is_row or unit.text.count(" ") > 1
 
 
 def _mentions(hits: Sequence[Hit], word: str) -> bool:
-    """Whether a title or text contains the word, with any ending."""
+    """Whether the title or text of a hit contains the word, with any ending."""
     stem = word[: max(4, len(word) - 2)]
     return any(
         stem in f"{hit.chunk.title} {run}".lower()

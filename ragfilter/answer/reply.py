@@ -1,7 +1,7 @@
-"""Reads a chat model's reply: in whole characters, up to a size, without its thoughts, and the
-tokens that it took. Stores what was read.
+"""Reads a chat model's reply: in whole characters, up to a maximum size, without its thoughts, and
+with its token usage. Stores replies.
 
-A model behind the protocol may send anything, so every caller reads through this module.
+Models can send anything over the protocol, so every caller reads through this module.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ragfilter.text.normalise import ends_in_half, whole
 T = TypeVar("T")
 
 MAX_BYTES = 128 * 1024
-"""An answer is a few thousand bytes; one of a model that thinks aloud, a hundred thousand."""
+"""Maximum size of a reply. Answers take a few thousand bytes, or 100,000 with thoughts."""
 UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
-"""Failures of a call whose prompt no model read, so that its tokens do not count."""
+"""Failures in which no model read the prompt, so that its tokens do not count."""
 
 
 def prompt_tokens(messages: Sequence[Message]) -> int:
@@ -35,15 +35,15 @@ def prompt_tokens(messages: Sequence[Message]) -> int:
 
 
 def estimated_usage(messages: Sequence[Message], text: str, failed: str) -> Usage:
-    """The estimated usage of a call with `messages` that returned `text`. `failed` is how the
+    """Estimate the usage of a call with `messages` that returned `text`. `failed` says how the
     endpoint failed (see ChatError), if it did."""
-    # If anything was answered, the prompt was read.
+    # If there is any answer, the model read the prompt.
     unread = failed in UNREAD and not text
     return Usage(0 if unread else prompt_tokens(messages), estimate(text), estimated=True)
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
-    """The sum. A call for which nothing was sent does not make it an estimate."""
+    """Add up the usages. A call that used no tokens does not make the sum an estimate."""
     used = [each for each in usages if each.prompt_tokens or each.completion_tokens]
     return Usage(
         sum(each.prompt_tokens for each in used),
@@ -53,8 +53,8 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
 
 
 class Reply(NamedTuple):
-    """A whole answer of a chat model with its thoughts, or how it failed: in words and as
-    `ChatError.kind`, ``model`` for any other error."""
+    """A chat model's whole answer with its thoughts, or its failure: in words and as
+    `ChatError.kind`, or ``model`` for any other error."""
 
     text: str
     usage: Usage
@@ -84,22 +84,22 @@ def ask(
 
 
 class StoredReplies(Generic[T]):
-    """What replies of `endpoint` said, as values of the type `kind`, by what was asked. Every key
-    in `texts` begins with `name`; without `texts`, nothing is stored."""
+    """The parsed replies of `endpoint`, as values of the type `kind`, by request. Every key in
+    `texts` begins with `name`; without `texts`, nothing is stored."""
 
     def __init__(self, name: str, kind: Any, texts: Texts | None, endpoint: str) -> None:
         self._name, self._values = name, TypeAdapter(kind)
         self._texts, self._endpoint = texts, endpoint
 
     def get(self, *request: object) -> T | None:
-        """What the reply to this request said; None if it is not there, or cannot be read."""
+        """The stored reply to this request; None if there is none or it cannot be read."""
         text = self._texts.get(self._key(request)) if self._texts else None
         with suppress(ValidationError):
             return None if text is None else self._values.validate_json(text)
         return None
 
     def put(self, value: T, *request: object) -> None:
-        """Store a value, unless it holds lone surrogates, which cannot be written."""
+        """Store a value, unless it contains lone surrogates, which cannot be written."""
         with suppress(ValueError):
             if self._texts is not None:
                 self._texts.put(self._key(request), self._values.dump_json(value).decode())
@@ -110,9 +110,9 @@ class StoredReplies(Generic[T]):
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:
-    """`deltas` in whole characters: one that was split between two of them is joined.
+    """Yield `deltas` in whole characters, joining any character split between two of them.
 
-    Raises ChatError, after as much text as there is room for, where more comes than `most_bytes`.
+    If there are more than `most_bytes`, yields as much text as fits and then raises ChatError.
     """
     held, room = "", most_bytes
     for delta in deltas:
@@ -180,7 +180,7 @@ _MARK = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-# What some models wrap around the answer after a thought.
+# Tags that some models put around the answer after a thought.
 _WRAP = re.compile(
     r"\A\s*+(?:<(?:answer|response|output)>|<\|\w+\|>)\s*+"
     r"|(?:(?:</(?:answer|response|output)>|<\|\w+\|>|\[END FINAL RESPONSE\])\s*+){1,3}\Z",
@@ -191,15 +191,15 @@ MAY_BE_MARK = re.compile(
     r"|done thinking|```|~~~",
     re.MULTILINE,
 )
-"""Begins everything that marks a thought."""
+"""Matches the beginning of every mark of a thought."""
 
 
 def without_thought(text: str) -> str:
-    """`text` without what the model marks as thinking.
+    """Remove the parts of `text` that the model marks as thinking.
 
-    A closing mark without an opening one ends a thought that the prompt opened, so nothing before
-    it counts. A thought that is not closed was cut, so nothing after it counts. A mark in code or
-    in quotes is only mentioned.
+    A closing mark without an opening one ends a thought that the prompt opened, so everything
+    before it is removed. A thought without a closing mark was cut off, so everything after its
+    beginning is removed. Marks in code or quotes do not count.
     """
     gone: list[tuple[int, int]] = []
     opened: list[int] = []
@@ -219,7 +219,7 @@ def without_thought(text: str) -> str:
     if not gone and not opened:
         return text
     if opened and opened[0] < closed:
-        # Some models open a thought twice and close it once.
+        # Some models open a thought twice but close it once.
         gone.append((opened[0], closed))
     gone += [(start, len(text)) for start in opened if start >= closed][:1]
     rest, at = [], 0

@@ -1,9 +1,9 @@
-"""Answers a query from a packed context: by a chat model, or without one by quoting.
+"""Answers a query from a packed context: with a chat model, or without one by quoting.
 
-Source: docs/design.md#context, #parts and #cache. After a failure, what was already streamed is
-kept, and `Answer.error` says what went wrong. Nothing here raises if a model fails. An LLM's
-complete answers are cached by exactly what was asked: the endpoint, the model and the whole prompt,
-which contains only chunks that the user may see. The prompt itself is not stored.
+Source: docs/design.md#context, #parts and #cache. If a model fails, nothing here raises: the text
+already streamed is kept, and `Answer.error` says what went wrong. Complete LLM answers are cached
+under the exact request: the endpoint, the model and the whole prompt, which contains only chunks
+that the user can see. The prompt itself is not stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNFINISHED = "The answer was not read to its end."
 EXTRACTIVE = "extractive"
 MAX_IN_RANGE = 50
 MARK_CHARS = 16
-"""Characters of what came before, in which the mark of a thought may have begun."""
+"""Number of earlier characters in which the mark of a thought may have begun."""
 
 _NUMBERS = r"\d{1,6}(?:\s*[-–]\s*\d{1,6})?"
 _CITATION = re.compile(
@@ -45,7 +45,7 @@ _CITATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The price of a million tokens in any currency; `currency` is empty if none is given."""
+    """Prices per million tokens in any currency; `currency` is empty if none is given."""
 
     prompt: float = 0.0
     completion: float = 0.0
@@ -56,19 +56,19 @@ class Prices:
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
     def of_thousand(self, tokens: float) -> float:
-        """The cost of the prompts of 1,000 questions with this many tokens each."""
+        """The cost of 1,000 prompts with this many tokens each."""
         return tokens * self.prompt / 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer and how it came about.
+    """An answer and how it was made.
 
     `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations`
-    are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
+    are cited numbers that no chunk of the context has. `prompt` holds the exact messages sent;
     it is empty if no model was called (`extractive`, or an empty context). `cost`, in `currency`,
     is None without prices. `error` is a message, empty on success; `failed` says in one word how an
-    endpoint failed (see ChatError). `doubt` is why the quotes of an extractive answer may not
+    endpoint failed (see ChatError). `doubt` says why the quotes of an extractive answer may not
     answer the question. `cached`: no model was called now; tokens and milliseconds describe the
     original call.
     """
@@ -94,9 +94,9 @@ class Answer:
 class AnswerStream:
     """Yields the text in pieces, once. `answer` is the answer so far.
 
-    Without `chat` the answer is extractive. An empty context calls no model. A model's thoughts are
-    no part of its answer: from where one may begin, the pieces wait for the end. A thought that
-    only ends (its beginning is in the prompt) may have been yielded, but is not in `answer`.
+    Without `chat`, the answer is extractive. An empty context calls no model. A model's thoughts
+    are not part of its answer: if one may begin, pieces are held back until the end. A thought that
+    began in the prompt may have been yielded before it ends, but is not in `answer`.
     """
 
     query: str
@@ -152,7 +152,7 @@ class AnswerStream:
     def answer(self) -> Answer:
         text, usage = self._text, self._usage or Usage()
         if self.chat is None:
-            # The quotes may themselves contain numbers in brackets.
+            # Quotes can contain numbers in brackets of their own.
             quoted = tuple(dict.fromkeys(self._quoted))
             answer = Answer(text, quoted, model=EXTRACTIVE, extractive=True)
         else:
@@ -211,7 +211,7 @@ def _llm_answer(
     usage: Usage,
     prices: Prices | None,
 ) -> Answer:
-    """An answer of an LLM, at today's prices."""
+    """An LLM's answer, at current prices."""
     known, unknown = citations(text, len(context.chunks))
     return Answer(
         text, known, unknown, model=model, prompt=prompt, prompt_version=VERSION, usage=usage,
@@ -227,7 +227,7 @@ def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...
         for part in re.split(r"[,;]", group):
             low, *rest = (int(n) for n in re.split(r"[-–]", part))
             high = rest[0] if rest else low
-            # If a range is invalid or too wide to be intended, only its ends count.
+            # If a range is invalid or too wide to be meant as one, only its ends count.
             whole = low <= high <= low + MAX_IN_RANGE
             numbers.update(dict.fromkeys(range(low, high + 1) if whole else (low, high)))
     known = tuple(n for n in numbers if 1 <= n <= n_chunks)
@@ -235,7 +235,7 @@ def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...
 
 
 VERSION = "answer-1"
-"""Raise this with every change of the text below."""
+"""Increase this whenever the text below changes."""
 
 REFUSAL = "The context does not answer this."
 
@@ -257,7 +257,7 @@ def messages(query: str, context: Context) -> tuple[Message, ...]:
 
 
 class Answers:
-    """The answers of the endpoint `endpoint` in `texts`; None stores nothing."""
+    """The cached answers of `endpoint` in `texts`; without `texts`, nothing is stored."""
 
     def __init__(self, texts: Texts | None = None, endpoint: str = "") -> None:
         kind = tuple[str, Usage, float]
@@ -266,7 +266,7 @@ class Answers:
     def get(
         self, query: str, context: Context, model: str, prices: Prices | None = None
     ) -> Answer | None:
-        """The model's earlier answer, None if there is none. Its cost is at today's prices."""
+        """The model's cached answer, with its cost at current prices; None if there is none."""
         prompt = messages(query, context)
         stored = self._stored.get(model, VERSION, prompt) if context.chunks else None
         if stored is None:

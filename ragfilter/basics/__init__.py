@@ -1,1 +1,1 @@
-"""What every part may use: optional packages, files, TOML, the database, deadlines and caches."""
+"""Utilities for all parts: files, TOML, the database, deadlines and caches."""

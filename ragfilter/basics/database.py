@@ -1,7 +1,7 @@
 """Opens the workspace's database, and turns its failures into our errors.
 
-SQLite and PostgreSQL, through SQLAlchemy. Its users: `rules.journal`, `rules.draft_store`,
-`stores.labels`, `stores.preferences` and `stores.runs`, and `stores.postgres`.
+Supports SQLite and PostgreSQL through SQLAlchemy. Used by `rules.journal`, `rules.draft_store`,
+`stores.labels`, `stores.preferences`, `stores.runs` and `stores.postgres`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 BUSY_S = 10.0
-"""How long to wait for another's lock in SQLite, and for a server to let us in."""
+"""How long to wait for a lock in SQLite, and for a server to accept a connection."""
 MAKING = 0x72616766
-"""The advisory lock in PostgreSQL of whoever makes tables: of two that are made at once, even with
-IF NOT EXISTS, the second one fails."""
+"""The advisory lock in PostgreSQL for making tables: if two processes make the same table at once,
+the second one fails, even with IF NOT EXISTS."""
 _DAMAGED = re.compile("not a database|malformed")
 _USER = re.compile('(user|role) "[^"]*"')
 _together: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("together", default=None)
-"""The database and connection of a transaction that several books share."""
+"""The database and the connection of a transaction that several books share."""
 OTHER_SCHEMA = (
     "It is not damaged, and nothing was changed. If another program made it, name another "
     "database in RAGFILTER_DATABASE_URL. If ragfilter did, export its labels and rules with the "
@@ -52,7 +52,7 @@ CAUSES = {
     "already exists": "Another program's table has this name, and nothing was changed. Use another "
     "database.",
 }
-"""What PostgreSQL complains about, and what to do about it."""
+"""PostgreSQL's complaints, and what to do about each."""
 UNREACHED = re.compile(
     "no answer|resolve|connect|timeout|closed|terminat|shutting down|starting up|recovery mode"
 )
@@ -62,34 +62,34 @@ LOST = (
     "the rules in the store stay, but earlier edits can then not be undone and a rebuild loses "
     "them, and labels, query sets, runs, votes and drafts are gone."
 )
-"""What moving a damaged database away costs, whichever book found the damage."""
+"""What is lost if a damaged database is moved away, whichever book found the damage."""
 
 TEXT, WHOLE = sa.Text(), sa.Integer()
 TIME = sa.DateTime(timezone=True)
 
 
 def table(name: str, /, *others: sa.Constraint, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
-    """A table whose rows are numbered (`id`) and never lack a value."""
+    """Define a table with numbered rows (`id`) and no missing values."""
     sql_columns = [sa.Column(each, kind, nullable=False) for each, kind in columns.items()]
     number = sa.Column("id", sa.Integer, primary_key=True)
     return sa.Table(name, sa.MetaData(), number, *sql_columns, *others, sqlite_autoincrement=True)
 
 
 class Book:
-    """Values in their own tables. Safe in threads. Every method raises StoreError where the
-    database fails."""
+    """Values in their own tables. Thread-safe. Every method raises StoreError if the database
+    fails."""
 
     what: str
-    """What it keeps ("labels")."""
+    """What it stores ("labels")."""
     called: str
-    """How it is called where it fails."""
+    """Its name in error messages."""
     tables: Sequence[sa.Table]
     indexes: Sequence[sa.Index] = ()
     busy_s = BUSY_S
     _timeout_s = BUSY_S
 
     def __init__(self, url: str) -> None:
-        """Open it, making its tables if they are missing. Raises InputError: bad URL."""
+        """Open it, and make its tables if they are missing. Raises InputError if the URL is bad."""
         self._url = url
         self._engine = connect(url, self.what, self.busy_s, lambda: self._timeout_s)
         self._reading = self._engine
@@ -102,17 +102,17 @@ class Book:
             raise
 
     def close(self) -> None:
-        """Close the connections; it must not be used afterwards."""
+        """Close the connections. It cannot be used afterwards."""
         self._engine.dispose()
 
     def _prepare(self) -> None:
-        """Make the tables and indexes that are not there. Raises StoreError, before anything is
-        changed, if a table is there with other columns."""
+        """Make missing tables and indexes. Raises StoreError, before any change, if a table exists
+        with other columns."""
         with self._guard():
             with self._engine.connect() as connection:
                 self._check(sa.inspect(connection))
                 if self._engine.dialect.name == "sqlite":
-                    # Readers then never wait for a writer. The file remembers it.
+                    # Readers then never wait for a writer. The file keeps this mode.
                     connection.execute(sa.text("PRAGMA journal_mode=WAL"))
             with self._writing() as connection:
                 if self._engine.dialect.name == "postgresql":
@@ -140,7 +140,7 @@ class Book:
 
     @contextmanager
     def _connected(self, engine: sa.Engine | None = None) -> Iterator[sa.Connection]:
-        """The connection of the transaction that this thread has begun, or one to read with."""
+        """The connection of this thread's transaction or, if there is none, one to read with."""
         with self._guard():
             if (shared := self._shared) is not None:
                 yield shared
@@ -171,7 +171,7 @@ class Book:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """One transaction over every book of the same database, in this thread."""
+        """One transaction in this thread for all books of the same database."""
         with self._writing() as connection:
             token = _together.set((self._url, connection))
             try:
@@ -193,7 +193,7 @@ class Book:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Turn what the database raises into a StoreError."""
+        """Turn errors of the database into a StoreError."""
         try:
             yield
         except IntegrityError:
@@ -201,7 +201,7 @@ class Book:
         except SQLAlchemyError as error:
             url, where = self._engine.url, self._where
             cause = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-            # A driver may repeat what it was given.
+            # A driver's message may repeat secrets from the URL.
             for secret in (url.password, *map(str, url.query.values())):
                 cause = cause.replace(secret, "…") if secret else cause
             cause = _USER.sub("this user", cause)
@@ -220,8 +220,8 @@ class Book:
 
 
 class OptionalBook(Book):
-    """A book that nothing depends on, opened when it is needed. If its database fails, one warning
-    says so."""
+    """A book that nothing depends on, opened on first use. If its database fails, it logs one
+    warning."""
 
     busy_s = 1.0
 
@@ -232,7 +232,7 @@ class OptionalBook(Book):
         self._opening = threading.Lock()
 
     def close(self) -> None:
-        """Close the connections; it is opened again when needed."""
+        """Close the connections. The next use opens them again."""
         if "_engine" in vars(self):
             super().close()
             del self._engine
@@ -243,7 +243,7 @@ class OptionalBook(Book):
                 super().__init__(self._url)
 
     def _attempt(self, work: Callable[[sa.Connection], T], otherwise: T) -> T:
-        """What `work` returns, in one transaction, or `otherwise` if the database fails."""
+        """Run `work` in one transaction; returns `otherwise` if the database fails."""
         try:
             self._open()
             with self._writing() as connection:
@@ -258,8 +258,8 @@ class OptionalBook(Book):
 def connect(
     url: str, what: str, busy_s: float = BUSY_S, seconds: Callable[[], float] = lambda: BUSY_S
 ) -> sa.Engine:
-    """The engine of the database at `url`, which keeps `what`; a server answers within `seconds()`.
-    Raises InputError: bad URL."""
+    """Make the engine for the database at `url`, which stores `what`. A server must answer within
+    `seconds()`. Raises InputError if the URL is bad."""
     try:
         parsed = sa.make_url(url)
         sqlite = parsed.get_backend_name() == "sqlite"
@@ -274,7 +274,7 @@ def connect(
         waits = {"connect_timeout": int(BUSY_S)}
         engine = sa.create_engine(parsed, connect_args=waits, pool_pre_ping=True)
     except (ArgumentError, ModuleNotFoundError, ValueError) as error:
-        # What cannot be parsed is not repeated: it may be a password.
+        # The message does not repeat a URL that cannot be parsed: it may contain a password.
         why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
         raise InputError(
             f"The {what}'s database URL cannot be used ({why}).",
@@ -288,5 +288,5 @@ def connect(
 
 
 def in_utc(at: datetime) -> datetime:
-    """A time as it was read. SQLite keeps no time zone; what is written is UTC."""
+    """Add UTC to a time read from the database, since SQLite stores no time zone."""
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Reads text, JSON lines, CSV and TOML that people write, with errors that name file and place.
+"""Reads text, JSON lines, CSV and TOML written by people, with errors that name file and place.
 Writes files completely or not at all."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ragfilter.text.normalise import loads
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST_NAME = 200
-"""Maximum bytes of a file's name; most systems allow 255."""
+"""Maximum length of a file's name in bytes; most systems allow 255."""
 
 
 def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]:
-    """What is at a path; empty if nothing is. Nothing is, either, at one that no file can have:
-    for a name that is too long, `Path.exists` raises."""
+    """The kind of thing at a path; empty if there is nothing, or if no file can have this path.
+    `Path.exists` raises for a name that is too long."""
     try:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -40,16 +40,16 @@ def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]
 
 
 def read_text(path: Path, name: str = "") -> str:
-    """The text of a file in UTF-8, or in UTF-16 with its byte order mark; line ends as ``\\n``.
+    """Read a text file in UTF-8, or in UTF-16 with a byte order mark; line ends become ``\\n``.
 
-    Raises InputError naming it `name`, or else its path: unreadable, or not UTF-8.
+    Raises InputError if it is unreadable or not UTF-8; the message has `name`, or else the path.
     """
     with _opened(path, name or str(path)) as file:
         return decode(file.read(), name or str(path))
 
 
 def read_lines(path: Path, name: str = "") -> Iterator[str]:
-    """The lines of a file without their ends, each as it is needed, since a file may be larger than
+    """Yield the lines of a file without their ends, one by one, since the file may be larger than
     memory. Raises InputError like `read_text`, after the lines before the bad one."""
     name = name or str(path)
     with _opened(path, name) as file:
@@ -73,7 +73,7 @@ def _opened(path: Path, name: str) -> Iterator[io.BufferedReader]:
 
 
 def decode(content: bytes, name: str, *, line: int = 1) -> str:
-    """The text of a file's content from a line on; `name` is the file's in messages. Raises
+    """Decode a file's content that begins at `line`; `name` is the file's name in messages. Raises
     InputError."""
     try:
         text = content.decode("utf-16" if content.startswith(UTF16) else "utf-8-sig")
@@ -88,15 +88,15 @@ def decode(content: bytes, name: str, *, line: int = 1) -> str:
 
 
 def write_text(path: Path, text: str, *, remedy: str) -> None:
-    """Write a file in UTF-8, in place of any that was there; its folder is made where it is
-    missing. Raises InputError with this remedy."""
-    # A link stays one: what it leads to is replaced.
+    """Write or replace a file in UTF-8, and make its folder if it is missing. Raises InputError
+    with this remedy."""
+    # A link stays a link: its target is replaced.
     real = Path(os.path.realpath(path))
     part = real.with_name(f".{uuid4().hex}.part")
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
-            # A device or a pipe, such as /dev/stdout: nothing can take its place.
+            # A device or a pipe, such as /dev/stdout, cannot be replaced.
             path.write_text(text, encoding="utf-8")
             return
         part.write_text(text, encoding="utf-8")
@@ -112,8 +112,8 @@ def write_text(path: Path, text: str, *, remedy: str) -> None:
 
 
 def json_objects(path: Path, remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each line of a file is that holds something, and its JSON object. Raises InputError
-    with this remedy."""
+    """Yield the place and the JSON object of each non-empty line of a file. Raises InputError with
+    this remedy."""
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
             where = f"{path}, line {number}"
@@ -121,8 +121,8 @@ def json_objects(path: Path, remedy: str) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def json_object(line: str, where: str, remedy: str) -> dict[str, Any]:
-    """The JSON object in a line, its texts in whole characters. Raises InputError with this
-    remedy."""
+    """Parse the JSON object in a line, with strings in whole characters. Raises InputError with
+    this remedy."""
     try:
         record = loads(line)
     except (ValueError, RecursionError) as error:
@@ -142,9 +142,9 @@ LARGEST_CELL, LONGEST_HEADER = 64 * 1024 * 1024, 64 * 1024
 
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file's text that hold something, each with the line on which it begins.
-    Raises InputError."""
-    # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
+    """Yield the non-empty rows of a CSV file's text, each with the line on which it begins. Raises
+    InputError."""
+    # The limit of 128 KiB per cell applies to the whole process; only this code raises it.
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     separator, text = _separated(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -162,7 +162,7 @@ def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def check_cells(cells: list[str], names: list[str], place: str) -> None:
-    """Raises InputError for a row with more cells than the header names."""
+    """Raise InputError for a row with more cells than the header."""
     if len(cells) > len(names):
         raise InputError(
             f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CELL_REMEDY
@@ -170,16 +170,16 @@ def check_cells(cells: list[str], names: list[str], place: str) -> None:
 
 
 NONE = "\x1f"
-"""A separator that no text has."""
+"""A separator that occurs in no text."""
 _TOLD = re.compile(r"sep=(.)(?:\r?\n|\r)", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"?')
 
 
 def _separated(text: str) -> tuple[str, str]:
-    """The separator of a CSV text, and the text. Excel's own first line (``sep=;``) becomes empty.
+    """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty.
 
-    It is the comma, semicolon, tab or bar that the header has most of outside quotes. If it has
-    none, there is one column, and a row is one cell.
+    The separator is the comma, semicolon, tab or bar that is most frequent in the header outside
+    quotes. If there is none, each row is a single cell.
     """
     if match := _TOLD.match(text):
         return match[1], "\n" + text[match.end() :]
@@ -192,7 +192,7 @@ SUFFIX = ".toml"
 
 
 class TomlTable(BaseModel):
-    """What a file, or a section of one, may hold. Texts must not be empty."""
+    """Base of the schemas for TOML files and their sections. Texts must not be empty."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, str_min_length=1, str_strip_whitespace=True
@@ -203,7 +203,7 @@ T = TypeVar("T", bound=TomlTable)
 
 
 def toml_paths(folder: Path) -> tuple[Path, ...]:
-    """The TOML files of a folder, in the order of their names. Raises InputError."""
+    """The TOML files of a folder, sorted by name. Raises InputError."""
     try:
         files = [path for path in folder.iterdir() if path.suffix == SUFFIX]
     except OSError as error:
@@ -215,12 +215,12 @@ def toml_paths(folder: Path) -> tuple[Path, ...]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a file holds. Raises InputError: it cannot be read, or is not UTF-8 or not TOML."""
+    """Read a TOML file. Raises InputError if it cannot be read or is not UTF-8 or TOML."""
     return parse_toml(read_text(path), str(path))
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """What TOML text holds; `name` is its file's in messages. Raises InputError."""
+    """Parse TOML text; `name` is the file's name in messages. Raises InputError."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -230,12 +230,12 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
 
 
 def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: str) -> T:
-    """`tree` as a table of this kind; `name` is its file's in messages. Raises InputError naming
-    the key and what is wrong with it."""
+    """Validate `tree` as a table of this kind; `name` is the file's name in messages. Raises
+    InputError that names the key and says what is wrong with it."""
     try:
         return kind.model_validate(tree)
     except ValidationError as error:
-        # A misspelt key is the reason why another one is missing.
+        # Report a misspelt key first, since it explains why another one is missing.
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         place = ".".join(map(str, first["loc"]))
         unknown = first["type"] == "extra_forbidden"
@@ -245,11 +245,11 @@ def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: st
 
 
 RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Beginnings of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+"""Beginnings of a cell that spreadsheets take for a formula (OWASP, "CSV Injection")."""
 
 
 def harmless(cell: str) -> str:
-    """`cell`, with a leading apostrophe if a spreadsheet could take it for a formula."""
+    """Put an apostrophe before `cell` if a spreadsheet could take it for a formula."""
     return f"'{cell}" if cell.startswith(RISKY) else cell
 
 
@@ -264,21 +264,21 @@ class TextFiles:
         return [path.name for path in (self.folder / under).glob("*")]
 
     def path(self, name: str) -> Path:
-        """Where a file is read on this machine; nothing is there if there is none."""
+        """The local path for reading a file; nothing is there if the file does not exist."""
         return self.folder / name
 
     def read(self, name: str) -> str | None:
-        """What is in a file, None if there is none."""
+        """The text of a file; None if there is no such file."""
         path = self.path(name)
         return read_text(path) if kind(path) else None
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, in place of any that was there."""
+        """Write or replace a file."""
         remedy = "Free up disk space, or make the workspace folder writable."
         write_text(self.folder / name, text, remedy=remedy)
 
     def delete(self, name: str) -> None:
-        """Delete a file, if there is one."""
+        """Delete a file if it exists."""
         path = self.folder / name
         try:
             path.unlink(missing_ok=True)
@@ -289,11 +289,11 @@ class TextFiles:
             ) from None
 
     def close(self) -> None:
-        """Close what holds them."""
+        """Close the storage behind them."""
 
 
 class Upload(Protocol):
-    """A file that a visitor sent."""
+    """A file that a visitor uploaded."""
 
     name: str
 
@@ -303,12 +303,12 @@ class Upload(Protocol):
 
 @contextlib.contextmanager
 def as_files(*uploads: Upload | None) -> Iterator[list[Path]]:
-    """Write the uploads to temporary files while they are read, skipping None."""
+    """Provide uploads as temporary files inside the `with` block, skipping None."""
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for number, upload in enumerate(filter(None, uploads)):
-            # In separate folders, since both may have the same name.
-            # The ending of a long name, which shows its type.
+            # In separate folders, since two uploads may have the same name.
+            # A long name is cut at the front, since its ending shows the type.
             name = Path(upload.name).name.encode("utf-8", "replace")[-LONGEST_NAME:]
             paths.append(Path(folder, str(number), name.decode(errors="ignore")))
             paths[-1].parent.mkdir()
@@ -320,7 +320,7 @@ def as_files(*uploads: Upload | None) -> Iterator[list[Path]]:
 
 
 def by_name(message: str, paths: Sequence[Path]) -> str:
-    """`message` with the names of the uploaded files instead of their paths."""
+    """Replace the paths of uploaded files in `message` with their names."""
     for path in paths:
         message = message.replace(str(path), path.name)
     return message

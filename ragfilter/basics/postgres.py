@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that give up on a server which does not answer."""
+"""Connections to PostgreSQL that give up on a server that does not answer."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class NoAnswer(psycopg.OperationalError):
 
 
 def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
-    """Let every read over `engine` raise NoAnswer after `seconds()` without an answer, and every
-    change once the server answers nobody else either, since it may take minutes; both raise
-    Abandoned as soon as nobody waits for them. The connection is then closed, so that the server
-    rolls back what was not committed."""
+    """Make reads through `engine` raise NoAnswer after `seconds()` without an answer. Writes may
+    take minutes, so they raise it only once the server does not answer a new connection either.
+    Both raise Abandoned as soon as nobody waits for them. The connection is then closed, so that
+    the server rolls back uncommitted changes."""
 
     class Timed(psycopg.Connection[Any]):
         opened_with: tuple[Any, dict[str, Any]]
@@ -45,7 +45,7 @@ def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
             try:
                 wanted = next(gen)
                 while True:
-                    # 0 ten times a second, if nothing is there.
+                    # 0 ten times a second while there is no data.
                     ready = yield wanted
                     if not ready:
                         check_stopped()
@@ -72,11 +72,11 @@ def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
         return connection
 
     def is_open(connection: psycopg.Connection[Any]) -> bool:
-        # Twice, since what the server said before it closed the connection comes first.
+        # Twice, since the first call reads the server's last message before it closed.
         connection.pgconn.consume_input()
         connection.pgconn.consume_input()
         return True
 
     sa.event.listen(engine, "do_connect", open_timed)
-    # Before each use. To ask the server would take as long as most of what it is asked for.
+    # Runs before each use. A query to the server would take as long as most requests.
     engine.dialect.do_ping = is_open

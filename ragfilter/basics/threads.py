@@ -1,5 +1,5 @@
-"""What threads share. Gives up on a call that takes too long and has no deadline of its own, and
-stops work that nobody waits for any more."""
+"""Utilities for threads: deadlines for calls that have none of their own, stopping work that nobody
+waits for any more, and a shared cache."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ T = TypeVar("T")
 
 GIVEN_UP = "given up"
 EXIT_WAIT_S = 5.0
-"""How long the end of the process waits for calls that were given up."""
+"""How long the process waits at exit for calls that were given up."""
 POLL_S = 0.1
-"""How often work that waits looks whether it is to stop."""
+"""How often waiting work checks whether it should stop."""
 _is_over: ContextVar[Callable[[], bool] | None] = ContextVar("is_over", default=None)
 
 
 class Abandoned(BaseException):
-    """Nobody waits for this work any more. No `except Exception` takes it for a failure."""
+    """Nobody waits for this work any more. `except Exception` does not catch it as a failure."""
 
 
 @contextmanager
 def stopping(is_over: Callable[[], bool]) -> Iterator[None]:
-    """The work of this block stops at its next `check_stopped` once `is_over()` is true."""
+    """Stop the work in this block at its next `check_stopped` once `is_over()` is true."""
     token = _is_over.set(is_over)
     try:
         yield
@@ -39,21 +39,21 @@ def stopping(is_over: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_stopped() -> None:
-    """Raises Abandoned if nobody waits for this work any more."""
+    """Raise Abandoned if nobody waits for this work any more."""
     is_over = _is_over.get()
     if is_over is not None and is_over():
         raise Abandoned
 
 
 def patience(seconds: float) -> float:
-    """How long to wait at once for something that may take `seconds`, before `check_stopped`."""
+    """How long to wait for something that may take `seconds` before the next `check_stopped`."""
     return seconds if _is_over.get() is None else min(seconds, POLL_S)
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """`work()`, run in its own thread; raises what it raises, or TimeoutError.
+    """Run `work()` in its own thread; raises its errors, or TimeoutError after `seconds`.
 
-    A call that was given up runs on in the background; it cannot be stopped. See `given_up`. Raises
+    A call that was given up cannot be stopped and runs on in the background; see `given_up`. Raises
     Abandoned if nobody waits for the calling work any more.
     """
     future: Future[T] = Future()
@@ -72,10 +72,10 @@ def within(seconds: float, work: Callable[[], T]) -> T:
             wait([future], patience(left))
             check_stopped()
     finally:
-        # Ctrl+C ends the waiting, too.
+        # Ctrl+C also ends the wait.
         if not future.done():
             thread.name = GIVEN_UP
-            # Once, however many are given up.
+            # Only once, however many calls are given up.
             atexit.unregister(_wait)
             atexit.register(_wait)
     if not future.done():
@@ -84,8 +84,8 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def given_up() -> bool:
-    """Whether a call that was given up still runs. One that comes back from torch while the
-    interpreter ends aborts the process: its end waits a while, and `os._exit` does not have to."""
+    """Whether a call that was given up is still running. A call that returns from torch during
+    interpreter shutdown aborts the process, so exit waits a while; `os._exit` need not."""
     return bool(_left())
 
 
@@ -103,7 +103,7 @@ V = TypeVar("V")
 
 
 class Shelf(Generic[V]):
-    """At most `size` values by key. Hold `lock` over several steps that belong together."""
+    """A cache of at most `size` values. Hold `lock` during steps that belong together."""
 
     def __init__(self, size: int) -> None:
         self._values: LRUCache[Hashable, V] = LRUCache(size)
@@ -113,12 +113,12 @@ class Shelf(Generic[V]):
         return len(self._values)
 
     def get(self, key: Hashable) -> V | None:
-        """The value for `key`, None if there is none (any more)."""
+        """The value for `key`; None if there is none."""
         with self.lock:
             return self._values.get(key)
 
     def of(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value for `key`, made and stored if there is none."""
+        """The value for `key`; if there is none, make and store it."""
         return cached(self._values, key=lambda: key, lock=self.lock)(make)()
 
     def put(self, key: Hashable, value: V) -> V:

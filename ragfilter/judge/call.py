@@ -2,8 +2,8 @@
 
 Source: Intelligent Chunk Filtering; docs/design.md#judge. One call judges a set of chunks, and the
 verdict on one depends on the others. So the whole answer is cached, under the model and the key of
-the whole prompt (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are not, since
-asking again may help. A cache file holds no raw answers, which only operators may read.
+the whole prompt (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are not cached
+because asking again may help. Cache files hold no raw answers, which only operators can read.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ NO_DECISION = "no decision could be read in the judge's answer"
 def ask(
     prompt: JudgePrompt, chat: ChatModel, settings: Judge, *, cache: JudgementCache | None = None
 ) -> Judgement:
-    """Make one call, or none if the same was asked before and the answer is in the `cache`. Never
-    raises: a failure is in `Judgement.error`."""
+    """Make one call, or none if the `cache` has the answer to the same prompt. Never raises: a
+    failure is in `Judgement.error`."""
     if not prompt.asked:
         return Judgement(
             (), left_out=prompt.left_out, error=no_room(settings), prompt_version=prompt.version
@@ -76,8 +76,8 @@ MAX_OF_ONE_POOL = 16
 
 
 class JudgementCache:
-    """The last `size` answers used, by (model, `Judgement.prompt_key`); the least recently used
-    goes first. `texts` stores the answers of `endpoint` beyond the process."""
+    """An LRU cache of up to `size` answers, by (model, `Judgement.prompt_key`). `texts` stores the
+    answers of `endpoint` beyond the process."""
 
     def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
         kind = Judgement
@@ -92,7 +92,7 @@ class JudgementCache:
         return self.get(*key) is not None
 
     def get(self, model: str, prompt_key: str) -> Judgement | None:
-        """The model's cached answer, marked as cached; None if there is none (any more)."""
+        """The model's cached answer, marked as cached; None if there is none."""
         key = (model, prompt_key)
         judgement = self._judgements.get(key) or self._read(key)
         if judgement is None:
@@ -112,14 +112,14 @@ class JudgementCache:
             self._stored.put(stored, judgement.model, judgement.prompt_key)
 
     def usual_ms(self, model: str) -> float | None:
-        """The median of the model's recent calls in milliseconds, None if it made none."""
+        """The median duration of the model's recent calls, in milliseconds; None without calls."""
         with self._judgements.lock:
             times = self._ms.get(model)
             return median(times) if times else None
 
     def _read(self, key: tuple[str, str]) -> Judgement | None:
         judgement = self._stored.get(*key)
-        # The file may have been written by anyone, so its content counts for this prompt only.
+        # Anyone may have written the file, so its content counts for this prompt only.
         if judgement is None or (judgement.model, judgement.prompt_key) != key:
             return None
         named = {verdict.chunk_id for verdict in judgement.verdicts}
@@ -127,8 +127,8 @@ class JudgementCache:
 
 
 def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
-    """The judgements of a pool with new ones: one per prompt, the latest last, in a limited number.
-    A failure never replaces a success."""
+    """Add new judgements to a pool's: one per prompt, the latest last, up to a maximum number. A
+    failure never replaces a success."""
     by_prompt: dict[object, Judgement] = {}
     for judgement in (*before, *new):
         prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)

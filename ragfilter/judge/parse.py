@@ -4,15 +4,15 @@ Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The 
 
 - The last decision for an id counts, since models think before they conclude. A changed decision
   is reported. Ids that were not asked about and unknown actions are reported and never obeyed.
-- Nothing is guessed. A decision that could be meant for another chunk is reported and not obeyed:
-  those for numbers that may count the chunks. So is an id that the answer mentions without a
-  decision, such as one that is not the first in its row.
-- A report names only ids that were asked about, and quotes nothing, since an answer may name
+- Nothing is guessed. A decision that may be meant for another chunk is reported and not obeyed,
+  for example if its number may be the chunk's position instead of its id. An id that the answer
+  mentions without a decision is reported too, such as one that is not the first in its row.
+- Reports name only ids that were asked about, and quote nothing, since an answer may name
   anything.
 - A line that decides is not searched for JSON, since its explanation may quote some.
-- JSON may come in several values. If one of them cannot be read, none of them counts: half a list
-  would discard everything after the cut. Only an answer in lines may quote such JSON.
-- What the model marks as thinking does not count (`ragfilter.answer.reply`).
+- An answer can contain several JSON values. If one cannot be read, none counts: half a list would
+  discard everything after the cut. Answers in lines are an exception, since they may quote JSON.
+- Text that the model marks as thinking does not count (`ragfilter.answer.reply`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ChunkDecision(
     """What becomes of one chunk."""
 
     chunk_id: str = Field(validation_alias=AliasChoices("chunk_id", "id", "chunk"))
-    # Anything is accepted, so that what is not an action is reported with its id, as in a line.
+    # Any text is accepted, so that an unknown action is reported with its id, as in a line.
     action: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(ACTIONS)})] = Field(
         validation_alias=AliasChoices("action", "decision")
     )
@@ -62,9 +62,9 @@ class JudgeAnswer(BaseModel, extra="forbid"):
 
 
 SCHEMA: dict[str, object] = JudgeAnswer.model_json_schema()
-"""The schema for structured output; the line format goes through the same parser."""
+"""The schema for structured output. The same parser reads the line format."""
 
-# Repetitions are possessive, bounded, or run once through a line: reading takes linear time.
+# Repetitions are possessive, bounded, or read a line once, so that parsing takes linear time.
 _JSON = re.compile(r'(?:\[\s*+)?\{\s*+"')
 _BULLET = r"(?:[-*•+][ \t]++|\(?\d+[.):][ \t]*+|\[\d+\][ \t]++)"
 _OPENING = r"[ \t`*\"'“”‘’\[(<|]{0,9}?"
@@ -72,9 +72,9 @@ _CLOSING = r"[ \t`*\"'“”‘’\])>]*+"
 _PREFIX = r"(?:(?:chunk[ _]?)?id[ \t]*+[:=]|(?P<ordinal>chunk[ \t]*+\#?|\#))"
 _ARROW = r"(?:[-=—–~]{1,3}>|[→⇒⟶⟹➔➜➡]\ufe0f?)"
 _SIGN = r"(?::=|[:：=＝,;]|[-‐‑‒–—―−]{1,3})"
-# What follows an action may explain it, but must not continue the word.
+# An explanation can follow an action, but must not continue its word.
 _ACTION = r"[ \t`*\"'“”‘’\[\]()]*+(?:KEEP|DISCARD|EXPAND[ _-]?[135])(?![\w.-]*\w)"
-# The next cell of a row, which holds an action alone.
+# The next cell of a row, if it holds only an action.
 _CELL = rf"\|(?={_ACTION}(?:[^\w|\n]*+(?:\||$)|[ ]\())"
 _VERDICT = rf"""
     (?P<action>{_ACTION})?
@@ -90,8 +90,8 @@ _VERDICT_ALONE = re.compile(_VERDICT, _FLAGS)
 
 
 class ParsedVerdicts(NamedTuple):
-    """The decisions for the ids that were asked about, in that order; remarks on the rest; and the
-    ids that are mentioned without a clear decision."""
+    """The decisions on the ids that were asked about, in that order; remarks on everything else;
+    and the ids that are mentioned without a clear decision."""
 
     verdicts: tuple[Verdict, ...]
     remarks: tuple[str, ...]
@@ -99,8 +99,8 @@ class ParsedVerdicts(NamedTuple):
 
 
 class _NamedAction(NamedTuple):
-    """A decision for what is called `name`. `action` is empty if it is unknown, None if it is not
-    clear what was decided about it."""
+    """A decision on the chunk that the answer calls `name`. `action` is empty if it is unknown,
+    None if the decision is not clear."""
 
     name: str
     action: str | None
@@ -114,16 +114,16 @@ class _ChunkIds:
         self._order = tuple(ids)
         self._loose: dict[str, str] = {}
         for chunk_id in self.ids:
-            # Ids that differ only in case or spaces must be written exactly.
+            # Ids that differ only in case or spaces must match exactly.
             key = _loose(chunk_id)
             self._loose[key] = "" if key in self._loose else chunk_id
-        # An id may contain an arrow, an action and another id, so ids are looked for by name, and
-        # the longest first.
+        # An id may contain an arrow, an action or another id, so the pattern lists all ids, the
+        # longest first.
         every = sorted(self.ids, key=len, reverse=True)
         names = "|".join(r"\s+".join(map(re.escape, i.split())) for i in every) or "(?!)"
         opening = rf"{_OPENING}(?:{_PREFIX}{_OPENING})??"
         self._cell = re.compile(rf"{opening}(?P<id>{names}){_CLOSING}", _FLAGS)
-        # Only of ASCII, since Chinese and Japanese put no space between an id and a word.
+        # Only ASCII word characters: Chinese and Japanese put no space between an id and a word.
         self._mention = re.compile(rf"(?<!(?a:\w))(?:{names})(?!(?a:\w))", _FLAGS)
         self._line = re.compile(
             rf"""
@@ -137,11 +137,11 @@ class _ChunkIds:
         )
 
     def id_of(self, name: str) -> str:
-        """The id that is written as `name`; empty if there is none."""
+        """The id that `name` stands for; empty if there is none."""
         return name if name in self.ids else self._loose.get(_loose(name), "")
 
     def id_in(self, cell: str) -> str:
-        """The id that is all that `cell` holds; empty if there is none."""
+        """The id that is the only content of `cell`; empty if there is none."""
         match = None if cell in self.ids else self._cell.fullmatch(cell)
         return "" if match and _is_ordinal(match) else self.id_of(match["id"] if match else cell)
 
@@ -157,7 +157,7 @@ class _ChunkIds:
         return {self.id_of(match[0]) for match in self._mention.finditer(text)}
 
     def counting(self, decisions: Iterable[_NamedAction]) -> set[str]:
-        """The numbers that may count the chunks, from 0 or 1 on, rather than be ids."""
+        """The numbers that may be positions of chunks, from 0 or 1, rather than ids."""
         names = {one.name for one in decisions if one.action is not None and one.name}
         numbers = {name for name in names if name.isdecimal()}
         others = {i for i in map(self.id_of, names - numbers) if i}
@@ -169,7 +169,7 @@ class _ChunkIds:
         if not numbers <= self.ids:
             counts = first >= 0 or max(map(int, numbers)) <= len(self.ids)
         else:
-            # Unless the first chunks have these very numbers as their ids.
+            # Unless these numbers are the ids of the first chunks.
             own = self._order[: len(numbers)] == tuple(sorted(numbers, key=int))
             counts = first >= 0 and not others and not own
         return numbers if counts else set()
@@ -180,11 +180,11 @@ _UNASKED = re.compile(
     rf"| {_ACTION}[^\w]*+$)",
     _FLAGS,
 )
-"""A line that decides about something else than what was asked about."""
+"""A line with a decision on something that was not asked about."""
 
 
 def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
-    """Read what `text` says about the ids in `asked`."""
+    """Read the decisions in `text` on the ids in `asked`."""
     ids = _ChunkIds(asked)
     by_id: dict[str, list[Verdict | None]] = {chunk_id: [] for chunk_id in asked}
     text = without_thought(text)
@@ -224,7 +224,7 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
 
 
 def _decisions(text: str, asked: _ChunkIds) -> list[_NamedAction]:
-    """What decides in `text`, in its order: lines, and what JSON says."""
+    """The decisions in the lines and the JSON of `text`, in order."""
     decisions: list[_NamedAction] = []
     in_json = False
     try:
@@ -272,7 +272,7 @@ def _action_in(cell: str) -> str:
 
 
 def _action(match: re.Match[str]) -> str:
-    """Empty if the action is unknown, or if another one follows."""
+    """The action; empty if it is unknown or another one follows."""
     return match["action"] if match["action"] and not match["another"] else ""
 
 

@@ -2,9 +2,9 @@
 
 Source: Intelligent Chunk Filtering; docs/design.md#judge. One chunk takes at most a quarter of the
 budget. If not everything fits, all chunks get the same maximum number of tokens, the highest with
-which they fit. Before too little of a text is left to judge, its head becomes a short title. Its id
-is never cut: the judge has to repeat it. Every variant says how to answer, and that chunk text is
-data, because the guards need it.
+which they fit. If too little text would be left to judge, the fields before it shrink to a short
+title. Ids are never cut, because the judge has to repeat them. Every variant says how to answer and
+that chunk text is data, because the guards need it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from ragfilter.text.titles import short_title
 from ragfilter.text.words import overlaps
 
 LAYOUT = "2"
-"""Raise this with every change of how chunks are shown, so that prompt versions change too."""
+"""Increase this whenever the layout of chunks changes, so that prompt versions change too."""
 EPSILON = 1e-9
 MIN_QUOTA = 100
 SHOWN_REFS = 20
 LINE_CHARS = 200
 SHORT_LINE_CHARS = 40
 MIN_TEXT = 8
-"""Minimum number of tokens of its text that a chunk sends."""
+"""Minimum number of tokens sent of a chunk's text."""
 MAX_READ = 8000
-"""Characters of a text in which its distinctive parts are looked for."""
+"""Maximum number of characters of a text that are searched for its distinctive parts."""
 
 _END = "</chunk>\n"
 _SHORTENED_TOKENS = estimate(f" {SHORTENED}") + 1
@@ -53,8 +53,8 @@ ANSWER_FORM = (
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """The messages, the ids they ask about, the ids that did not fit, and the ids whose text is
-    shortened, all in order.
+    """The messages, the ids that they ask about, the ids that did not fit, and the ids with
+    shortened text, all in order.
 
     `version` is the variant's ``name@version``, with a hash of its text.
     """
@@ -77,8 +77,8 @@ class JudgePrompt:
         return sha256(json.dumps([self.version, content, self.asked]).encode()).hexdigest()
 
     def adopt(self, judgement: Judgement) -> Judgement:
-        """A judgement of the same messages, with what this prompt left out and shortened: the same
-        messages may have been made from fewer candidates, all of which fitted."""
+        """Copy a judgement of the same messages with the chunks that this prompt left out or
+        shortened, since the same messages may come from fewer candidates, all of which fitted."""
         return replace(judgement, left_out=self.left_out, shortened=self.shortened)
 
 
@@ -90,22 +90,21 @@ def system(variant: PromptVariant) -> str:
 
 @lru_cache(maxsize=32)
 def version(variant: PromptVariant) -> str:
-    """``name@version-hash``: the hash changes with every word, even if nobody raised the
-    version."""
+    """``name@version-hash``. The hash changes with every word, even if the version does not."""
     wording = repr((LAYOUT, system(variant), variant.fields, variant.most_tokens))
     return f"{variant.name}@{variant.version}-{sha256(wording.encode()).hexdigest()[:8]}"
 
 
 def width(settings: Judge) -> int:
-    """How many hits are considered: int(max_chunks × oversample)."""
+    """The number of hits considered: int(max_chunks × oversample)."""
     return int(settings.max_chunks * settings.oversample + EPSILON)
 
 
 def candidates(
     hits: Sequence[Hit], settings: Judge, space: Space, pinned: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
-    """The first `width` hits that are pinned or have a similarity of at least `min_relevance`; all
-    of them if the store gives no distances."""
+    """Those of the first `width` hits that are pinned or have a similarity ≥ `min_relevance`; all
+    of the first `width` if the store gives no distances."""
     first = tuple(hits[: width(settings)])
     if space == "rank":
         return first
@@ -120,8 +119,8 @@ def build_prompt(
     space: Space,
     variant: PromptVariant | None = None,
 ) -> JudgePrompt:
-    """The prompt for `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. It uses the
-    variant in the settings unless `variant` is given."""
+    """Build the prompt for `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. Uses
+    the variant in the settings unless `variant` is given."""
     variant = variant or judge_prompts.variant(settings.prompt)
     query = one_line(query, 10_000)
     opening = f"Query: {query}\n"
@@ -144,7 +143,7 @@ def build_prompt(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A chunk as the judge sees it. `shortened`: its text is not complete."""
+    """A chunk as the judge sees it. `shortened`: part of its text was left out."""
 
     text: str
     shortened: bool
@@ -158,8 +157,8 @@ def blocks(
     most: int,
     fields: Collection[str],
 ) -> tuple[Block, ...]:
-    """The first of `chunks`, as many as fit into `room` tokens, each with its score in words. No
-    block takes more than `most` tokens."""
+    """Blocks of as many of the first `chunks` as fit into `room` tokens, each with its score in
+    words. No block takes more than `most` tokens."""
     forms = [_BlockForms(chunk, score, fields) for chunk, score in chunks]
     if all(each.size <= most for each in forms) and sum(each.size for each in forms) <= room:
         return tuple(each.whole for each in forms)
@@ -174,7 +173,7 @@ def blocks(
 
 
 def _share(limits: Sequence[tuple[int, int]], room: int) -> int:
-    """The largest number of tokens that every chunk can take within the limits of each."""
+    """The largest maximum per chunk with which all fit into `room`, within each chunk's limits."""
 
     def used(share: int) -> int:
         return sum(min(largest, max(least, share)) for least, largest in limits)
@@ -195,7 +194,7 @@ class _BlockForms:
 
     @cached_property
     def least(self) -> int:
-        """The fewest tokens in which it can be sent."""
+        """The minimum number of tokens for its block."""
         return min(self.size, _cost(self._short) + min(self._text, MIN_TEXT + _SHORTENED_TOKENS))
 
     @cached_property
@@ -242,8 +241,8 @@ def _every(chunk: Chunk, score: str) -> dict[str, str]:
 
 
 def excerpt(query: str, text: str, tokens: int) -> str:
-    """At most `tokens` of `text`: whole sentences and rows, those first that share most words with
-    the query, with gaps marked. If not even the best one fits, its beginning."""
+    """Up to `tokens` tokens of `text`: the whole sentences and rows that share most words with the
+    query, with gaps marked. If not even the best one fits, its beginning."""
     parts = [unit.text for unit in units(text[:MAX_READ])]
     shares = [overlap.share for overlap in overlaps(query, parts)]
     best = sorted(range(len(parts)), key=lambda place: -shares[place])

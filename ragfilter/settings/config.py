@@ -1,7 +1,7 @@
-"""Where settings come from and which of them win: defaults < profile < TOML < environment < flags;
-and those saved by name.
+"""The sources of settings and their precedence: defaults < profile < TOML < environment < flags;
+and settings saved by name.
 
-A bad value is refused with the setting's name, the value, what is allowed and where it came from.
+The error for a bad value names the setting, the value, the allowed values and the source.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ SEED_VARIABLES: Mapping[str, str] = {
     "CHUNK_FILTERING_LLM_TIMEOUT_MS": "judge.timeout_ms",
     "CHUNK_FILTERING_MAX_PROMPT_TOKENS": "judge.max_prompt_tokens",
 }
-"""The environment variables that the source documents name, and what they set here."""
+"""The environment variables in the source documents, and the settings that they set."""
 
 
 FROM_ENVIRONMENT = "environment variable"
-"""How the origin of a value from an environment variable begins."""
+"""The beginning of the origin of a value from an environment variable."""
 _WORD = re.compile(r"\w+")
 ALIKE = 0.82
-"""How alike (0..1, difflib's ratio) a name must be to be suggested."""
+"""Minimum similarity (0..1, difflib's ratio) of a suggested name."""
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Values from one source: `origin` in words, dotted path → value as it was written."""
+    """Values from one source: its `origin` in words, and the raw values by dotted path."""
 
     origin: str
     values: Mapping[str, Any]
@@ -58,14 +58,14 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The current settings, the profile they started from, where each changed value is from."""
+    """The current settings, the profile they started from, and the source of each changed value."""
 
     settings: Settings
     profile: str
     origins: Mapping[str, str]
 
     def variable(self, path: str, value: Any) -> str:
-        """The environment variable that gives a setting this value; empty if none does."""
+        """The environment variable that set this value; empty if none did."""
         origin = self.origins.get(path, "")
         from_variable = origin.startswith(FROM_ENVIRONMENT) and self.settings.get(path) == value
         return origin.removeprefix(FROM_ENVIRONMENT).strip() if from_variable else ""
@@ -78,8 +78,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Sequence[Given] = (),
 ) -> Config:
-    """The settings of all these together. `environ` defaults to the process's; of `flags` the later
-    ones win.
+    """Load the settings from all these sources. `environ` defaults to the process's environment;
+    later `flags` win.
 
     Raises SettingsError.
     """
@@ -103,7 +103,7 @@ def load(
 
 
 def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
-    """Later sources win. Raises SettingsError that names the setting, value, range and origin."""
+    """Merge sources; later ones win. Raises SettingsError with setting, value, range and origin."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for source in given:
@@ -122,12 +122,12 @@ def of_profile(name: str, *more: Given) -> Settings:
 
 
 def read_toml(file: Path | bytes, path: str) -> tuple[Given, str | None]:
-    """The values of a settings file or of its content, and the profile it names; `path` names it in
+    """Read the values and the profile from a settings file or its content; `path` names it in
     messages. Raises SettingsError."""
     try:
         tree = parse_toml(decode(file, path) if isinstance(file, bytes) else read_text(file), path)
     except InputError as error:
-        # What is wrong with the file is wrong with the settings.
+        # Report errors in the file as errors in the settings.
         raise SettingsError(error.message, remedy=error.remedy) from None
     named = tree.pop("profile", None)
     if named is not None and not isinstance(named, str):
@@ -141,9 +141,9 @@ def read_toml(file: Path | bytes, path: str) -> tuple[Given, str | None]:
 
 
 def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given]:
-    """Settings from the environment: the seeds' own names, then `RAGFILTER_SECTION__NAME`.
+    """Read settings from the environment: the seeds' own names, then `RAGFILTER_SECTION__NAME`.
 
-    `reranker` is the one without them: ENABLE_RERANKER only replaces none.
+    `reranker` is the reranker of the other sources: ENABLE_RERANKER only replaces none.
     """
 
     def given(name: str, path: str, value: str) -> Given:
@@ -175,7 +175,7 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
 
 
 def reads(name: str) -> bool:
-    """Whether an environment variable may set something."""
+    """Whether an environment variable sets a setting."""
     return name.startswith(PREFIX) or name in SEED_VARIABLES or name == "ENABLE_RERANKER"
 
 
@@ -185,7 +185,7 @@ def variable(path: str) -> str:
 
 
 def to_toml(settings: Settings, profile: str) -> str:
-    """A settings file that reproduces `settings`: the profile, and what differs from it."""
+    """A settings file that reproduces `settings`: the profile, and the values that differ."""
     tree: dict[str, Any] = {"profile": profile}
     for path, value in settings.changed_from(of_profile(profile)).items():
         section, _, name = path.partition(".")
@@ -198,8 +198,8 @@ def to_toml(settings: Settings, profile: str) -> str:
 
 
 def _one_line_each(value: Any) -> Any:
-    """`value` with every list of tables written as a list of one line each: the sixty trees of a
-    calibration are sixty lines then, and not nine hundred."""
+    """Write each table in a list of tables on one line: the sixty trees of a calibration then take
+    sixty lines, not nine hundred."""
     import tomlkit
 
     if isinstance(value, dict):
@@ -212,7 +212,7 @@ def _one_line_each(value: Any) -> Any:
 
 
 def _checked(path: str, value: Any, origin: str) -> Any:
-    """The value, with what pydantic would let pass but a user would not mean refused."""
+    """Check for values that pydantic accepts but that a user cannot have meant."""
     try:
         info = field(path)
     except KeyError:
@@ -223,7 +223,7 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         info.value_type is bool
     ):
         raise _bad(path, value, origin)
-    # Bytes that are no text arrive as half characters.
+    # Bytes that are not text arrive as surrogates.
     return whole(value) if isinstance(value, str) else value
 
 
@@ -273,7 +273,7 @@ def _bad(path: str, value: Any, origin: str) -> SettingsError:
 
 
 def _unknown(path: str, origin: str) -> SettingsError:
-    # What was probably meant: a slip, or what begins or ends like it.
+    # The name that was probably meant: a near match, or one with the same beginning or end.
     known, end = [f.path for f in fields()], f".{path.rpartition('.')[2]}"
     similar = get_close_matches(path, known, n=1, cutoff=ALIKE) or [
         name for name in known if name.startswith(path) or name.endswith(end)
@@ -289,13 +289,13 @@ _SAVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-
 
 
 def saved_names(files: TextFiles) -> list[str]:
-    """The names that settings are saved under, in order."""
+    """The names of saved settings, sorted."""
     stems = (name[:-5] for name in files.names(SAVED) if name.endswith(".toml"))
     return sorted(filter(_SAVED_NAME.fullmatch, stems), key=str.casefold)
 
 
 def find_saved(files: TextFiles, name: str) -> Path:
-    """The file of settings that were saved. Raises InputError, SettingsError: there are none."""
+    """The file of saved settings. Raises InputError, and SettingsError if it does not exist."""
     path = files.path(_file(name))
     if not path.is_file():
         there = ", ".join(saved_names(files)) or "none yet"
@@ -307,17 +307,17 @@ def find_saved(files: TextFiles, name: str) -> Path:
 
 
 def save(files: TextFiles, name: str, toml: str) -> None:
-    """Save settings, in place of any of the same name. Raises InputError."""
+    """Save settings, replacing any of the same name. Raises InputError."""
     files.write(_file(name), toml)
 
 
 def forget(files: TextFiles, name: str) -> None:
-    """Forget saved settings, if there are any. Raises InputError."""
+    """Delete saved settings if they exist. Raises InputError."""
     files.delete(_file(name))
 
 
 def _file(name: str) -> str:
-    """Where the settings called `name` are. Raises InputError: not a name."""
+    """The path of the settings called `name`. Raises InputError if `name` is not valid."""
     if not _SAVED_NAME.fullmatch(name):
         raise InputError(
             f"{name!r} is not a valid name for saved settings.",

@@ -25,7 +25,7 @@ class Deployment(BaseModel):
 
     data_dir: Path = Path("workspace")
     """Folder that holds the store, its copies, the journal and labels."""
-    # URLs may carry credentials, so no repr shows them.
+    # URLs may contain credentials, so no repr shows them.
     workspace: str = Field("", repr=False)
     """The same, or a PostgreSQL database: `postgresql://user@host/database`."""
     chroma_url: str = Field("", repr=False)
@@ -116,11 +116,11 @@ class Deployment(BaseModel):
 
 
 def is_address(workspace: str) -> bool:
-    """Whether a workspace is at an address, and no folder."""
+    """Whether a workspace is an address rather than a folder."""
     return workspace.startswith(("postgresql://", "postgres://", "postgresql+psycopg://"))
 
 
 def passing_folder(address: str) -> Path:
-    """The folder on this machine for what a workspace at an address holds only in passing."""
+    """The local folder for temporary files of a workspace at an address."""
     name = hashlib.sha256(address.encode()).hexdigest()[:16]
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ragfilter" / name

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 MAX_CHUNKS = 1_000_000
-"""The largest number of chunks that can be asked for: no collection in use has more."""
+"""Maximum number of chunks in a setting; no collection in use has more."""
 
 
 def setting(
@@ -36,9 +36,9 @@ def setting(
     ceiling: float | None = None,
 ) -> Any:
     """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`.
-    The text below the setting says what it does.
+    The docstring below the setting says what it does.
 
-    Fixed choices are a Literal; those that a mapping or a folder knows are ``Annotated[str,
+    Fixed choices are a Literal; choices from a mapping or a folder are ``Annotated[str,
     OneOf(...)]``.
     """
     extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
@@ -46,7 +46,7 @@ def setting(
 
 
 class Section(BaseModel):
-    """Base of the sections: frozen, unknown keys refused, no silent conversion of booleans."""
+    """Base of the sections: frozen, forbids unknown keys, does not convert booleans silently."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
@@ -54,10 +54,10 @@ class Section(BaseModel):
 
 
 class SettingTable(Section):
-    """A setting with parts of its own, which tuning writes and nobody types.
+    """A setting with several parts, which tuning writes and nobody types.
 
-    It is a table in a settings file. Where only text fits (a link, a flag, an environment
-    variable), it is that table as JSON: both are accepted.
+    In a settings file it is a table. In a link, a flag or an environment variable it is JSON. Both
+    forms are accepted everywhere.
     """
 
     @model_validator(mode="before")
@@ -71,11 +71,11 @@ class SettingTable(Section):
     @property
     @abstractmethod
     def summary(self) -> str:
-        """A few words, where the whole would be too long."""
+        """A short description, for places where the whole is too long."""
 
     @classmethod
     def read(cls, value: Any) -> Self:
-        """The table that JSON text holds. Raises pydantic.ValidationError."""
+        """Read the table from JSON text. Raises pydantic.ValidationError."""
         return cls.model_validate(value)
 
     @property
@@ -87,20 +87,20 @@ class SettingTable(Section):
         return self.json_text
 
     def __hash__(self) -> int:
-        # Its mappings have no hash, and its JSON takes long.
+        # Mappings cannot be hashed, and making the JSON takes long.
         return hash(self.summary)
 
 
 Table = type[SettingTable] | None
 OR_NOTHING = BeforeValidator(lambda value: None if value == "" else value)
-"""Annotates an optional table: the empty text is none."""
+"""Annotates an optional table: empty text becomes None."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Marks a text setting as one of several names, each with a sentence on what it is.
+    """Marks a text setting as a choice of names, each with a sentence that describes it.
 
-    `known` is called when the names are needed, never at import: it may read files.
+    `known` is called when the names are needed, never at import, since it may read files.
     """
 
     known: Callable[[], Mapping[str, str]]
@@ -142,7 +142,7 @@ class FieldInfo:
 
     @property
     def help(self) -> str:
-        """What it does, and what each of its choices is."""
+        """What the setting does, and what each of its choices means."""
         if not isinstance(self.options, OneOf):
             return self.about
         return " ".join(
@@ -174,7 +174,7 @@ class FieldInfo:
 
 
 def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
-    """Every setting of a model whose fields are sections, in their order."""
+    """Every setting of a model whose fields are sections, in order."""
     for section, info in tree.model_fields.items():
         for name, leaf in cast(type[Section], info.annotation).model_fields.items():
             extra = cast(dict[str, Any], leaf.json_schema_extra)

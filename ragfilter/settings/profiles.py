@@ -1,6 +1,6 @@
-"""Profiles: each seed system alone with its defaults, and all tuned together.
+"""Profiles: each seed system alone with its defaults, and all of them tuned together.
 
-Sources: the seeds named at each profile. How they were tuned: docs/tuning.md.
+Sources: the seeds named at each profile. docs/tuning.md says how they were tuned.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ragfilter.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What thresholds in distances or similarities were chosen on."""
+    """The collection and model for which thresholds of distance or similarity were chosen."""
 
     collection: str
     embedder: str
@@ -32,8 +32,8 @@ SOURCES = Fit("the source documents' collections", "", "l2")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`values` are dotted paths that differ from the defaults of `Settings`; `fitted` is what its
-    absolute thresholds were chosen on."""
+    """A profile. `values` maps dotted paths to values that differ from the defaults of `Settings`;
+    `fitted` says for what its absolute thresholds were chosen."""
 
     name: str
     help: str
@@ -45,7 +45,7 @@ def _profile(name: str, help: str, *, fitted: Fit = SOURCES, **values: Any) -> P
     return Profile(name, help, {k.replace("__", "."): v for k, v in values.items()}, fitted)
 
 
-# Where no background is known, distances and similarities decide.
+# If the background is unknown, distances and similarities decide.
 DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
 _FULL: dict[str, Any] = {
     "clearance__enabled": True,
@@ -128,7 +128,7 @@ DEFAULT = "full"
 
 
 def profile(name: str, *, origin: str = "") -> Profile:
-    """The profile called `name`, which `origin` wants. Raises SettingsError."""
+    """The profile called `name`; `origin` says who asks for it. Raises SettingsError."""
     try:
         return PROFILES[name]
     except KeyError:

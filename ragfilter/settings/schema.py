@@ -2,8 +2,8 @@
 
 Every field declares its default, range, unit and help once. Widgets, TOML, environment, flags and
 the settings reference in the docs are derived from these fields (`fields()`). Layers import their
-section from here. `ragfilter.settings.config` says where values come from and which of them win.
-Records of tuning are settings, too: docs/design.md#tune and #calibrated.
+section from here. `ragfilter.settings.config` defines the sources of values and their precedence.
+Records of tuning are settings too: docs/design.md#tune and #calibrated.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ STRATEGIES: Mapping[str, str] = {
     "relative": "a share of the way from the best distance to the background; works on any scale.",
     "calibrated": "what tuning learned from your labels.",
 }
-"""The strategies of the cutoff, in the order in which they are shown, with what each of them finds.
+"""The strategies of the cutoff in display order, each with what it finds.
 `ragfilter.layers.strategies` has a file for each."""
 TUNED_SHARE = 0.8
-"""Source: docs/tuning.md. Most unrelated questions are above it, and hardly any labelled one."""
+"""Most unrelated questions are above it, and hardly any labelled ones. Source: docs/tuning.md."""
 
 
-# -- what labels chose or taught, which tuning writes into the settings of the cutoff --------------
+# -- results of tuning, stored in the settings of the cutoff ---------------------------------------
 
 Space = Literal["l2", "cosine", "ip", "rank"]
-"""How distances are measured. ``rank``: the store gives an order only; a hit's distance is then its
+"""How distances are measured. ``rank``: the store gives only an order, and a hit's distance is its
 1-based place."""
 
 FEATURES: Mapping[str, str] = {
@@ -68,15 +68,15 @@ FEATURES: Mapping[str, str] = {
     "score": "rerank score",
     "score_behind": "how far that lies below the best score of any hit",
 }
-"""What a calibration may look at, with the meaning of each."""
+"""The features of a calibration, with the meaning of each."""
 MIN_LABELLED = 10
-"""With fewer labelled queries, nothing is learned."""
+"""Minimum number of labelled queries to learn from."""
 
 
 class Origin(SettingTable):
-    """The labels behind a value, and what its scale depends on. `queries` counts those that had
-    labels; an empty `reranker` is none. `date` is in ISO format. `guess`: the value was carried
-    over to this model and space from others, without labels."""
+    """The labels behind a value, and what its scale depends on. `queries` counts labelled queries;
+    `reranker` is empty without one. `date` is in ISO format. `guess`: the value was carried over to
+    this model and space from others, without labels."""
 
     collection: str
     embedder: str
@@ -84,20 +84,20 @@ class Origin(SettingTable):
     reranker: str
     labels: str
     queries: int
-    # TOML has dates of its own.
+    # TOML has its own date type.
     date: Annotated[str, BeforeValidator(str)]
     guess: bool = False
 
     @property
     def collection_name(self) -> str:
-        """The collection's name, or words for hits that a caller passed."""
+        """The collection's name, or a description if a caller passed the hits."""
         return self.collection or "hits without a collection name"
 
 
 class TunedOn(Origin):
-    """What labels chose: the strategy (empty if there is no cutoff), and values by dotted path.
-    `score` is the named score that it cuts by; empty for the distance. `quantiles`: by the path of
-    a threshold, the share of the hits that were below it."""
+    """The choice that labels made: the strategy (empty without a cutoff) and values by dotted path.
+    `score` is the named score to cut by, empty for the distance. `quantiles` has the share of hits
+    below each threshold, by its path."""
 
     strategy: str
     score: str = ""
@@ -116,7 +116,7 @@ class TunedOn(Origin):
 
 
 class Split(Section):
-    """A question of a tree: `low` where the feature is at most `at`, else `high`."""
+    """A split of a tree: `low` if the feature is at most `at`, else `high`."""
 
     feature: str
     at: float
@@ -127,11 +127,11 @@ class Split(Section):
 class Calibration(Origin):
     """The log-odds of relevance: linear in the features, or a sum of small trees.
 
-    `relevant` counts the labels of relevant hits that were found. `depth`: how many hits of each
-    query were looked at; `beyond`: how many relevant chunks a query had on average that were not
-    among them. `keeps` are the thresholds of the recall dial: by the share of relevant hits to
-    keep, the lowest probability that is kept. `held_out`: by the same share, the share that was
-    kept on held-out queries, in so many `folds`.
+    `relevant` counts the labels of relevant hits that were found. `depth` is the number of hits
+    used per query; `beyond` is the mean number of relevant chunks per query outside these. `keeps`
+    has the thresholds for the recall setting: the lowest probability kept, by the share of relevant
+    hits to keep. `held_out` has the share actually kept on held-out queries in `folds` folds, by
+    the same share.
     """
 
     relevant: int
@@ -153,7 +153,7 @@ class Calibration(Origin):
 
     @property
     def features(self) -> frozenset[str]:
-        """The features that it reads."""
+        """The features that it uses."""
         return frozenset(self.weights).union(*map(_features_of, self.trees))
 
     @property
@@ -190,8 +190,8 @@ class Retrieval(Section):
 
 
 class Clearance(Section):
-    """Who the user is, is no setting: it is the argument `user` beside the settings. The layer is
-    on for every user who is given, and the setting counts only without one."""
+    """The user is not a setting but the argument `user` next to the settings. The layer is on
+    whenever a user is given; the setting counts only without one."""
 
     enabled: bool = setting(False)
     """Hide chunks that are not cleared for the user, before any other layer runs. Can be off only
@@ -306,7 +306,7 @@ class Quality(Section):
 
 
 def read_limits(text: str) -> dict[str, float]:
-    """The limits that ``dense=0.5 lexical=10`` names, by score. Raises ValueError."""
+    """Parse limits such as ``dense=0.5 lexical=10``, by score. Raises ValueError."""
     pairs = [each.partition("=") for each in text.replace(",", " ").split()]
     limits = {name: float(limit) for name, _, limit in pairs}
     if "" in limits or len(limits) < len(pairs) or not all(map(isfinite, limits.values())):
@@ -466,7 +466,7 @@ class Settings(Section):
     __str__ = __repr__
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """A copy with dotted paths replaced, validated: ``{"cutoff.gap_threshold": 0.12}``.
+        """A validated copy with new values by dotted path: ``{"cutoff.gap_threshold": 0.12}``.
 
         Raises pydantic.ValidationError; `settings.config` turns that into a `SettingsError`.
         """
@@ -476,7 +476,7 @@ class Settings(Section):
             if section not in sections:
                 sections[section] = dict(self.__dict__.get(section, ()))
             sections[section][name] = value
-        # Sections that nothing changes are taken as they are.
+        # Unchanged sections are reused.
         return type(self).model_validate({**dict(self), **sections})
 
     def get(self, path: str) -> Any:
@@ -485,8 +485,8 @@ class Settings(Section):
         return getattr(getattr(self, section), name)
 
     def changed_from(self, base: Self) -> dict[str, Any]:
-        """Dotted paths whose value differs from `base`, with this tree's values, as flags and links
-        have them: a table as its JSON."""
+        """The values that differ from `base`, by dotted path, in the form of flags and links: a
+        table as its JSON."""
         values = ((f.path, self.get(f.path), base.get(f.path)) for f in fields())
         return {path: _flat(own) for path, own, other in values if own != other}
 

@@ -1,7 +1,7 @@
-"""Comparison queries: which things does a query compare, and does a chunk name one of them?
+"""Comparison queries: what does a query compare, and does a chunk name one of the sides?
 
 Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities lists
-the phrasings. These are heuristics over English wording, without a model. A query that is not
+the phrasings. These are heuristics for English wording, without a model. A query that is not
 clearly a comparison is treated like any other.
 """
 
@@ -16,15 +16,15 @@ from ragfilter.text.normalise import normalise
 from ragfilter.text.words import plural_of, singular_of
 
 MAX_QUERY = 2000
-"""Characters of the query that are read; a comparison is at its beginning."""
+"""Maximum number of characters read of a query; comparisons are at the beginning."""
 MAX_TEXT = 10_000
-"""Characters of a chunk's text that are searched for a name."""
+"""Maximum number of characters of a chunk's text that are searched for a name."""
 MAX_ENTITIES = 8
 MAX_WORDS = 6
 MAX_CHARS = 80
 
 
-# Words that questions put around the sides, by the name that patterns give them.
+# Words that questions put around the sides, by the name that patterns use for them.
 _WORDS = {
     "more": (
         r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|"
@@ -72,7 +72,7 @@ _WORDS = {
 
 
 def _regex(*parts: str) -> re.Pattern[str]:
-    """A pattern with names of `_WORDS` in angle brackets. Sentences have single spaces."""
+    """Compile a pattern with names of `_WORDS` in angle brackets. Sentences have single spaces."""
     pattern, n = "".join(parts), 1
     while n:
         pattern, n = re.subn(r"(?<!\?P)<([a-zA-Z]+:?)>", lambda m: _WORDS[m[1]], pattern)
@@ -85,14 +85,14 @@ _SENTENCE = re.compile(
 )
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
-"""Full-width signs, as Chinese and Japanese keyboards type them, and those that they mean."""
+"""Full-width signs, as typed on Chinese and Japanese keyboards, and their ASCII equivalents."""
 _EMPHASIS = re.compile(r"(?<!\w)([*_`]{1,3})(?=\S)([^*_`]+)(?<=\S)\1(?!\w)")
 _PAUSE = re.compile(r"[,:]\s+|\s+[-–—]+\s+|—")
 _COMPARED = (
     r"(?<!\S)(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )(?<!\bbe )"
     r"(?:(?:(?:as )?compared|in comparison) (?:to|with|against)|as opposed to) "
 )
-# What follows "and" or "than" is no "versus" but a name, such as VS Code.
+# After "and" or "than", "vs" is not "versus" but part of a name, such as VS Code.
 _VERSUS = _regex(
     r"(?<=[^\s,:])",
     *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
@@ -214,7 +214,7 @@ _WHICH = _regex(
 )
 _NEEDED = _regex(r"\s(?:are|were) \w+ed$")
 
-# What belongs to no side.
+# Text that belongs to no side.
 _LEAD_IN = _regex(
     r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|",
     r"can you|could you|would you|i want to(?: know)?|i'd like to(?: know)?|",
@@ -225,7 +225,7 @@ _LEAD_IN = _regex(
     r"(?: (?:of(?: using)?|between)))(?: |$))+",
 )
 _ARTICLE = _regex(r"^(?:an?|the|some|any) ")
-# What a chunk is about is a fighter, whichever its level.
+# A chunk is about a fighter, whatever the level.
 _LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+) (?=\S)")
 _ASKING = _regex(
     r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
@@ -240,10 +240,10 @@ _VERB = _regex(
     r" \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
 )
 _PREDICATE = _regex(r" (?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
-# "Security implications of OAuth", but not "Staff of Power", and of names in small letters only
-# without an article after it: "price of gold vs silver", "staff of power vs a wand".
+# "Security implications of OAuth", but not "Staff of Power"; with lower-case names, only if no
+# article follows: "price of gold vs silver", "staff of power vs a wand".
 _ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]* )+?of (?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
-# What is done over a time, a place or a medium is not preferred to it.
+# "Over" a time, a place or a medium does not express a preference.
 _OVER_NO_SIDE = _regex(
     r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
     r"heat|ages?|(?:river|bridge|ocean|border|road|wall|fence)s?|\d.*|"
@@ -263,7 +263,7 @@ _TRAILING = _regex(
     r"could|should|has|have|wins?|that)\b|(?:more|most|better|best)$",
     r").*$",
 )
-# Aspects after the last side, and those that only a proper name leaves no doubt about ("speak with
+# Aspects after the last side, and aspects that are certain only after a proper name ("speak with
 # dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
 _ASPECT = _regex(r"(?:(?<!ed)(?<!ten)|(?= for\b)) (?P<word>for|in|as|at|on(?! rails\b)) \S")
 _QUALITIES = r"(?:\w+ and )*<quality>(?: and \w+)?$"
@@ -292,47 +292,47 @@ _ONE = _regex(r"^((?:an? |the )?[^\W\d_]+) ones?$")
 
 
 def detect(query: str) -> tuple[str, ...]:
-    """The names that `query` compares, in order and as typed; () if it is no comparison.
+    """The names that `query` compares, in order and as typed; () if it is not a comparison.
 
-    docs/design.md#entities lists the phrasings; each is also known with three or more sides, if it
-    can have them. Articles, remarks in brackets, trailing clauses and the aspect that is asked for
-    ("for analytics") are not part of a name. At most 8 names of at most 6 words. The first sentence
-    that compares decides.
+    docs/design.md#entities lists the phrasings; those that allow it also take three or more sides.
+    Articles, remarks in brackets, trailing clauses and the aspect of the comparison ("for
+    analytics") are not part of a name. At most 8 names of at most 6 words. The first sentence that
+    compares decides.
     """
     sides = tuple(_sides(query))
-    # Two fighters of different level: nothing to retrieve for each on its own.
+    # For two fighters of different levels, there is no separate search for each side.
     return sides[:MAX_ENTITIES] if len(sides) > 1 else ()
 
 
 def shared_name(query: str) -> str:
-    """The name that all sides of a comparison bear: "fighter" where two of different level are
-    compared; "" otherwise."""
+    """The name that all sides of a comparison share: "fighter" if two fighters of different levels
+    are compared; otherwise ""."""
     sides = tuple(_sides(query))
     return sides[0] if len(sides) == 1 else ""
 
 
 def compares(query: str) -> bool:
-    """True if `query` is a comparison, also of two with the same name."""
+    """Whether `query` is a comparison, even of two things with the same name."""
     return bool(_sides(query))
 
 
 def readings(query: str, name: str) -> tuple[str, ...]:
-    """What the side `name` of `query` may be called, longest first. Grammar alone does not tell
+    """The possible names of the side `name` of `query`, longest first. Grammar alone cannot tell
     "Alice in Wonderland" from "MySQL in production"."""
     typed = _sides(query).get(name, name)
     return tuple(dict.fromkeys((typed, name, _OF_QUALITY.sub("", name))))
 
 
 def beginnings(name: str) -> tuple[str, ...]:
-    """What is left of `name` without its last words, longest first."""
+    """The beginnings of `name` without its last words, longest first."""
     words = name.split()
     return tuple(" ".join(words[:n]) for n in range(len(words) - 1, 0, -1))
 
 
 def parts(query: str) -> dict[str, str]:
-    """What the query says of each side, by its name: "7th level druid (AC 9)?" of the druid. A part
-    ends at the last word that joins two sides, so the first has what is said before it, and the
-    last what is said after it. Empty if the query is no comparison of different things.
+    """The part of the query about each side, by its name: "7th level druid (AC 9)?" for the druid.
+    A part ends at the last word that joins two sides, so the first part includes the words before
+    its side, and the last those after it. Empty unless the query compares different things.
     """
     text, sides = normalise(query[:MAX_QUERY]), detect(query)
     starts, end = [0], 0
@@ -352,8 +352,8 @@ def parts(query: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def _sides(query: str) -> Mapping[str, str]:
-    """The different names of the sides that `query` compares, each with what was typed, which may
-    end in an aspect that is no part of the name."""
+    """The distinct names of the sides that `query` compares, each with the text as typed, which may
+    end in an aspect that is not part of the name."""
     plain = _BRACKETS.sub(" ", query[:MAX_QUERY].translate(_WIDE))
     text = _EMPHASIS.sub(r"\2", plain)
     if _CONTRASTS.search(text):
@@ -380,8 +380,8 @@ def _named(typed: Sequence[str]) -> Mapping[str, str]:
 
 
 def _without_aspect(name: str, others: Sequence[str]) -> str:
-    """`name` without "for analytics" or, after a proper name, "performance", unless another side
-    has the same, as in "walking speed vs running speed"."""
+    """Remove "for analytics" or, after a proper name, "performance" from `name`, unless another
+    side has it too, as in "walking speed vs running speed"."""
     for aspect in (_ASPECT, _OF_PROPER):
         match = aspect.search(name)
         if not match or any(f" {match['word']}" in other for other in others):
@@ -393,8 +393,8 @@ def _without_aspect(name: str, others: Sequence[str]) -> str:
 
 
 def _completed(typed: list[str]) -> list[str]:
-    """ "iPhone 15 Pro vs 15 Pro Max", "Python 2 vs 3": a side that begins with a number takes the
-    words before the number of the side before it."""
+    """Complete a side that begins with a number with the words before the previous side's number:
+    "iPhone 15 Pro vs 15 Pro Max", "Python 2 vs 3"."""
     for i in range(1, len(typed)):
         before = re.match(r"(\D*[^\W\d_]\s)\d", typed[i - 1])
         if before and typed[i][0].isdigit():
@@ -403,10 +403,10 @@ def _completed(typed: list[str]) -> list[str]:
 
 
 def alternatives(query: str) -> tuple[str, ...]:
-    """The sides of a query that is only "X or Y" ("hill giant or troll"); otherwise ().
+    """The sides of a query that is just "X or Y" ("hill giant or troll"); otherwise ().
 
-    Such a query may also be one search in two words ("black or white magic?"). So it is a
-    comparison only if the collection has a chunk titled like each side (`title_is`).
+    Such a query may also be a search for one thing ("black or white magic?"). So it is a comparison
+    only if the collection has a chunk titled like each side (`title_is`).
     """
     plain = _TRIM.sub("", " ".join(_BRACKETS.sub(" ", query[:MAX_QUERY]).split()))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
@@ -420,24 +420,24 @@ def alternatives(query: str) -> tuple[str, ...]:
 
 
 def names(entity: str, text: str) -> bool:
-    """True if a text names `entity`: its words in a row, in any case, singular or plural, with the
-    signs that tell names apart ("C", "C++", ".NET")."""
+    """Whether a text names `entity`: its words in sequence, in any case, singular or plural, with
+    the signs that distinguish names ("C", "C++", ".NET")."""
     return _pattern(entity).search(normalise(text[:MAX_TEXT])) is not None
 
 
 def title_names(entity: str, title: str) -> bool:
-    """As `names`, of a title. An inverted one ("Dragon, Black") names "black dragon"."""
+    """Like `names`, for a title. An inverted title ("Dragon, Black") names "black dragon"."""
     return any(_pattern(entity).search(each) for each in _titles(title))
 
 
 def title_is(entity: str, title: str) -> bool:
-    """True if the title is `entity` and no more: "Light" for light, not "Continual Light"."""
+    """Whether the title is just `entity`: "Light" for light, but not "Continual Light"."""
     forms = (form for each in _titles(title) for form in (each, _TRIM.sub("", each)))
     return any(map(_pattern(entity).fullmatch, forms))
 
 
 def _compared(sentence: str) -> list[str]:
-    """ "Compared to Go, is Rust faster?" asks whether Rust is faster than Go."""
+    """The sides of "Compared to Go, is Rust faster?", which means "Is Rust faster than Go?"."""
     match = _COMPARED_FIRST.search(sentence)
     if not match or not _entity(match[1]):
         return []
@@ -453,8 +453,8 @@ def _versus(sentence: str) -> list[str]:
     first = _LEAD_IN.sub("", _PAUSE.split(sentence[: marks[0].start()].strip())[-1])
     asked = _ASKED.match(first)
     if asked or _ASKING.match(first):
-        # "How strong is a troll vs an ogre": the name begins after the last article, if there is
-        # one, or after what asks.
+        # "How strong is a troll vs an ogre": the name begins after the last article or, if there is
+        # none, after the question words.
         first = first[asked.end() :] if asked else first
         named, n = _LAST_ARTICLE.subn("", first)
         first = named if n or not asked else first
@@ -480,7 +480,7 @@ def _compare(sentence: str) -> list[str]:
     rest = re.sub(r"^\s*and\s+contrast\s+", "", sentence[match.end() :], flags=re.IGNORECASE)
     head, _, tail = rest.partition(": ")
     rest = head if _AND.search(head) or _WITH.search(head) or _TO.search(head) else tail or head
-    # "to" and "with" also stand in names ("speak with dead"): they split where they stand once.
+    # "to" and "with" also occur in names ("speak with dead"): they split only if they occur once.
     for separator in (_TO, _WITH):
         sides = separator.split(rest)
         if len(sides) == 2:
@@ -509,8 +509,8 @@ def _phrased(sentence: str) -> list[str]:
 
 
 def _alike(left: str, right: str) -> bool:
-    """True if both are short names of one form: proper names, plurals, gerunds or other words. Only
-    then "over" prefers one to the other, and is not a time, a place or a medium."""
+    """Whether both are short names of one form: proper names, plurals, gerunds or other words. Only
+    then does "over" express a preference, rather than a time, a place or a medium."""
     first = _entity(left)
     second = _without_aspect(_entity(right), [first])
     if not first or not second or _OVER_NO_SIDE.match(right):
@@ -524,8 +524,8 @@ def _form(name: str) -> str:
 
 
 def _proper(sentence: str) -> Sequence[str]:
-    """The sides of a sentence that is only "X or Y", both proper names: "Ruby or Python?", also if
-    an aspect follows: "iOS or Android for beginners?"."""
+    """The sides of a sentence that is just "X or Y" with two proper names, such as "Ruby or
+    Python?", or with an aspect after them: "iOS or Android for beginners?"."""
     sides = alternatives(sentence)
     words = (word for name in (_named(sides) if sides else ()) for word in name.split())
     return sides if all(any(map(str.isupper, word)) for word in words) else ()
@@ -538,7 +538,7 @@ def _split(sides: str) -> list[str]:
 
 
 def _listed(sentence: str) -> list[str]:
-    """The list at the end of "which …, X, Y or Z": from its last piece back to what asks."""
+    """The list at the end of "which …, X, Y or Z": back from its last item to the question word."""
     pieces = _PAUSE.split(sentence)
     if not any(_WHICH.match(_LEAD_IN.sub("", piece)) for piece in pieces[:2]):
         return []
@@ -548,14 +548,14 @@ def _listed(sentence: str) -> list[str]:
     first = last
     while first > 1 and not _ASKING.search(pieces[first - 1]) and _entity(pieces[first - 1]):
         first -= 1
-    # "Which documents, receipts or invoices are needed?" asks for all of them.
+    # "Which documents, receipts or invoices are needed?" asks about all of them.
     if not last or _NEEDED.search(pieces[last]):
         return []
     return [part for piece in pieces[first : last + 1] for part in _OR.split(piece)]
 
 
 def _entities(parts: Iterable[str]) -> list[str]:
-    """The names among `parts`, up to the first part that is none (a trailing clause)."""
+    """The names among `parts`, up to the first part that is not a name (a trailing clause)."""
     typed = [part for part in parts if _TRIM.sub("", part)]
     # "Swiss watches" and "Japanese ones".
     noun = _NOUN.match(typed[0]) if typed else None
@@ -563,7 +563,7 @@ def _entities(parts: Iterable[str]) -> list[str]:
         typed = [_ONE.sub(rf"\1 {noun[1]}", part) for part in typed]
     entities = list(takewhile(bool, map(_entity, typed)))
     if len(set(map(str.casefold, entities))) < len(entities):
-        # "Yahoo! vs Yahoo": the sign is part of a name where nothing else tells two apart.
+        # "Yahoo! vs Yahoo": the sign is part of the name if nothing else distinguishes the two.
         marked = zip(entities, typed, strict=False)
         entities = [f"{name}!" if f"{name}!" in part else name for name, part in marked]
     return entities
@@ -588,7 +588,7 @@ def _titles(title: str) -> tuple[str, ...]:
     return (title, f"{tail} {head}") if comma else (title,)
 
 
-# A word with the signs that make it another name: C++, C#, A*, A-, Yahoo!, .NET, $PATH, -O2, -1.
+# A word with signs that make it a different name: C++, C#, A*, A-, Yahoo!, .NET, $PATH, -O2, -1.
 _NAME = re.compile(
     r"(?P<before>(?<!\w)(?:[.$@](?=\w)|(?<!\S)--?(?=\w)|-(?=\d)))?"
     r"(?P<word>\w+)(?P<after>[+#*!]+|(?<=\b\w)-(?!\w))?"
@@ -620,8 +620,8 @@ def _word(match: re.Match[str]) -> str:
 
 
 def _forms(word: str) -> frozenset[str]:
-    """`word` and what may be its singular or plural: trolls, liches, harpies, wolves. What is short
-    or holds a digit has none: "C" is not CS, and "iPhone 5" not 5s."""
+    """`word` and its possible singular or plural: trolls, liches, harpies, wolves. Short words and
+    words with a digit have none: "C" is not CS, and "iPhone 5" is not 5s."""
     if len(word) < 3 or not word.isalpha():
         return frozenset((word,))
     forms = {word, f"{word}s", f"{word}es", singular_of(word), plural_of(word)}

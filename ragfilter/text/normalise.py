@@ -1,14 +1,14 @@
 """Makes text comparable and storable.
 
-`normalise` gives the form that word mode compares: case, width, dashes, quotes, white space,
-invisible characters, and scripts that meet without a space. Source: docs/design.md#contradictions
-("plain substring match"). Case and width follow Unicode's caseless compatibility matching (Unicode
-Standard, section 3.13, D146).
+`normalise` returns the form that word mode compares: it unifies case, width, dashes, quotes and
+white space, drops invisible characters, and separates adjacent scripts. Case and width follow
+Unicode's caseless compatibility matching (Unicode Standard, section 3.13, D146). Source:
+docs/design.md#contradictions ("plain substring match").
 
-`whole` makes text from outside consist of whole characters, so that it can be stored and sent as
-UTF-8. JSON, command lines and streams can contain halves of characters (surrogates). Two that
-belong together become one character. A single one is replaced by U+FFFD. All text passes through
-`whole` where it enters, so no other code has to care.
+`whole` turns text from outside into whole characters, so that it can be stored and sent as UTF-8.
+JSON, command lines and streams can contain halves of characters (surrogates). It joins two halves
+that belong together and replaces a lone one with U+FFFD. All incoming text passes through `whole`,
+so that no other code needs to care.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any
 
 
 class _Table(dict[int, int | None]):
-    """A translation table that fills itself, so that importing it does not walk all of Unicode."""
+    """A translation table that fills itself on demand, so that the import need not scan Unicode."""
 
     def __missing__(self, code: int) -> int | None:
         category = unicodedata.category(chr(code))
-        # Everything Unicode calls a dash, and the signs people type for a minus.
+        # Every dash in Unicode, and the signs that people type for a minus.
         if category == "Pd" or code in (0x2212, 0x2043, 0x02D7):
             self[code] = 0x2D
-        # Format characters take no room on the page but would split a word: soft hyphen,
-        # zero-width spaces and joiners, direction marks, byte-order mark. So would the selectors
-        # that make a heart an emoji.
+        # Format characters are invisible but would split a word: soft hyphen, zero-width spaces
+        # and joiners, direction marks, byte-order mark. So would the selectors that turn a heart
+        # into an emoji.
         elif category == "Cf" or 0xFE00 <= code <= 0xFE0F:
             self[code] = None
         else:
@@ -39,22 +39,22 @@ class _Table(dict[int, int | None]):
         return self[code]
 
 
-# Phones, keyboards and transcriptions write one sign in many ways: also as an accent, a prime or a
-# modifier letter.
+# Phones, keyboards and transcriptions write the same sign in many ways, even as an accent, a prime
+# or a modifier letter.
 QUOTES: dict[int, int | None] = dict.fromkeys(map(ord, "‘’‚‛`´′‵ʹʻʼʽˈ׳＇"), ord("'"))
 QUOTES |= dict.fromkeys(map(ord, "“”„‟″‶ˮ״＂"), ord('"'))
 """Every apostrophe as ``'``, and every quotation mark as ``"``."""
 _TABLE = _Table(QUOTES)
 _ASCII_WORDS = re.compile("([0-9a-z]+)")
-# A separator that normalising turns into a space, so that no normalised text holds it.
+# A separator that normalising turns into a space, so that no normalised text contains it.
 _EDGE = "\x1f"
 _MARKS = re.compile(r"[^\w\s]{31,}")
 
 
 def normalise(text: str) -> str:
-    """`text` as word mode compares it: no invisible characters, NFKC, case folded, every dash and
-    minus ``-``, every apostrophe ``'`` and quotation mark ``"``, a space between words of two
-    scripts, runs of white space one space, ends stripped."""
+    """Convert `text` to the form that word mode compares: no invisible characters, NFKC, case
+    folded, ``-`` for every dash and minus, ``'`` for every apostrophe, ``"`` for every quotation
+    mark, a space between words of two scripts, single spaces, and stripped ends."""
     if text.isascii():
         return " ".join(text.lower().replace("`", "'").split())
     text = _MARKS.sub(_shorten, whole(text).translate(_TABLE))
@@ -65,11 +65,11 @@ def normalise(text: str) -> str:
 
 
 def by_script(text: str) -> list[str]:
-    """`text` in pieces that end where a word of another script begins: "aws|の料金".
+    """Split `text` where a word of another script begins: "aws|の料金".
 
-    No token edge is decided elsewhere: `normalise` puts a space there. A digit, like a mark on a
-    letter, belongs to the letters beside it ("ac6", "7й"), but not if their script is written
-    without spaces, or is Hangul, in which a particle follows a name at once.
+    `normalise` puts a space there, so this alone decides on such token edges. A digit, like a mark
+    on a letter, belongs to the letters next to it ("ac6", "7й"), unless their script has no spaces
+    or is Hangul, in which particles are attached to names.
     """
     if _ONE_SCRIPT.issuperset(map(script, set(text))):
         return [text]
@@ -90,7 +90,7 @@ UNSPACED = frozenset(("CJK", "THAI", "LAO", "KHMER", "MYANMAR"))
 """Scripts that are written without spaces between words."""
 _ONE_SCRIPT = frozenset(("LATIN", "DIGIT", "MARK", ""))
 _APART_FROM_DIGITS = UNSPACED | {"HANGUL"}
-# Units and terms mix Greek with Latin ("μm", "kΩ", "β-carotene"), and Japanese mixes its scripts.
+# Units and terms mix Greek and Latin ("μm", "kΩ", "β-carotene"), and Japanese mixes its scripts.
 _SCRIPTS = {"GREEK": "LATIN", "MODIFIER": "DIGIT"} | dict.fromkeys(
     ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "IDEOGRAPHIC", "BOPOMOFO"), "CJK"
 )
@@ -98,7 +98,7 @@ _SCRIPTS = {"GREEK": "LATIN", "MODIFIER": "DIGIT"} | dict.fromkeys(
 
 @lru_cache(maxsize=8192)
 def script(char: str) -> str:
-    """The script of a letter, by its name in Unicode, "DIGIT", or "MARK"; "" outside of words."""
+    """The script of a letter, by its Unicode name; "DIGIT" or "MARK"; "" outside of words."""
     char = unicodedata.normalize("NFKC", char.translate(QUOTES))[0]
     if not in_word(char):
         return ""
@@ -110,7 +110,7 @@ def script(char: str) -> str:
 
 
 def _shorten(run: re.Match[str]) -> str:
-    """At most 30 combining marks in a row, as Unicode's stream-safe format has it: Python orders
+    """Keep at most 30 combining marks in a row, as in Unicode's stream-safe format: Python orders
     them in quadratic time, so a megabyte of them would take a quarter of an hour."""
     kept: list[str] = []
     marks = 0
@@ -122,9 +122,9 @@ def _shorten(run: re.Match[str]) -> str:
 
 
 def mark_words(text: str) -> str:
-    """Normalised `text` with a mark on both sides of every run of letters, digits and the marks
-    that belong to them. A term occurs in a text between token edges exactly where the marked term
-    occurs in the marked text."""
+    """Put a mark on both sides of every run of letters, digits and combining marks in normalised
+    `text`. A term occurs in a text between token edges exactly where the marked term occurs in the
+    marked text."""
     if text.isascii():
         return _EDGE.join(_ASCII_WORDS.split(text))
     runs = ((word, "".join(run)) for word, run in groupby(text, in_word))
@@ -132,7 +132,7 @@ def mark_words(text: str) -> str:
 
 
 def in_word(char: str) -> bool:
-    """Whether `char` belongs to a word: letters, digits, and the marks on them."""
+    """Whether `char` belongs to a word: a letter, a digit or a combining mark."""
     return char.isalnum() or unicodedata.category(char)[0] == "M"
 
 
@@ -141,39 +141,39 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def whole(text: str) -> str:
-    """`text` with pairs of surrogates joined and lone ones replaced; any other text as it is."""
+    """Join pairs of surrogates in `text` and replace lone ones; other text stays as it is."""
     if text.isascii() or not _HALVES.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def joined(text: str) -> str:
-    """`text` with pairs of surrogates joined. Single ones stay, so callers can refuse them."""
+    """Join pairs of surrogates in `text`. Lone ones stay, so that callers can refuse them."""
     if text.isascii() or not _HALVES.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def has_halves(text: str) -> bool:
-    """Whether `text` holds a surrogate, so that it cannot be encoded as UTF-8."""
+    """Whether `text` contains a surrogate, so that it cannot be encoded as UTF-8."""
     return _HALVES.search(text) is not None
 
 
 def ends_in_half(text: str) -> bool:
-    """Whether `text` ends in the first half of a character, whose second half may follow."""
+    """Whether `text` ends with the first half of a character, whose second half may follow."""
     return "\ud800" <= text[-1:] <= "\udbff"
 
 
 def in_one_line(text: str) -> str:
-    """`text` with line ends and other control characters as they are written in code: ``\\n``."""
+    """Escape line ends and other control characters in `text` as in code: ``\\n``."""
     return _CONTROLS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def loads(text: str) -> Any:
-    """The JSON value in `text`, every text in it in whole characters. Raises ValueError and
-    RecursionError as `json.loads` does."""
+    """Parse the JSON value in `text`, with all its strings in whole characters. Raises ValueError
+    and RecursionError, like `json.loads`."""
     value = json.loads(text)
-    # Only an escape can bring in a half that the text itself does not hold.
+    # Only an escape can add a half that the text itself does not contain.
     if "\\u" not in text and not has_halves(text):
         return value
     return json.loads(whole(json.dumps(value, ensure_ascii=False)))

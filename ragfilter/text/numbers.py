@@ -7,12 +7,12 @@ from time import monotonic
 
 
 def distance(value: float | None) -> str:
-    """Three decimals; a dash for None. Also for similarities, gaps and scores."""
+    """Format a distance, similarity, gap or score with three decimals; a dash for None."""
     return "–" if value is None else f"{value:.3f}"
 
 
 def apart(left: float, sign: str, right: float) -> str:
-    """``0.3498 < 0.3500``: with enough decimals, at least three, that the two differ."""
+    """``0.3498 < 0.3500``: with at least three decimals, and enough that the two differ."""
     for decimals in range(3, 10):
         pair = f"{left:.{decimals}f}", f"{right:.{decimals}f}"
         if pair[0] != pair[1]:
@@ -21,7 +21,7 @@ def apart(left: float, sign: str, right: float) -> str:
 
 
 def ms(value: float) -> str:
-    """Milliseconds with one digit; seconds from one second on."""
+    """Milliseconds with one decimal; from one second on, seconds."""
     return f"{value / 1000:,.1f} s" if value >= 1000 else f"{value:.1f} ms"
 
 
@@ -58,8 +58,8 @@ def limit(ms: int) -> str:
 
 
 def money(value: float, currency: str = "") -> str:
-    """A price, four decimals; one that those cannot show is not called 0. ``0.0040 EUR``,
-    ``$0.0040``, and without a currency ``0.0040``."""
+    """A price with four decimals: ``0.0040 EUR``, ``$0.0040`` or, without a currency, ``0.0040``.
+    A smaller price above 0 is ``under`` 0.0001."""
     under, amount = ("under ", "0.0001") if 0 < value < 0.0001 else ("", f"{value:.4f}")
     if any(character.isalpha() for character in currency):
         return f"{under}{amount} {currency}"
@@ -67,7 +67,7 @@ def money(value: float, currency: str = "") -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """``+0.120``, ``−0.031``; what rounds to 0 has no minus."""
+    """``+0.120``, ``−0.031``; a value that rounds to 0 has no minus."""
     return f"{value:+z,.{digits}f}".replace("-", "−")
 
 
@@ -77,11 +77,11 @@ def p_value(value: float) -> str:
 
 
 FIRST_S = 2.0
-"""No estimate is shown before this time."""
+"""No estimate is shown before this time, in seconds."""
 
 
 class Pace:
-    """Watches one run of work. A total that changes begins a new one."""
+    """Measures the pace of a run of work. If the total changes, a new run begins."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -89,7 +89,7 @@ class Pace:
         self._began = (0, 0.0)
 
     def left(self, done: int, total: int) -> float | None:
-        """Seconds that the rest will take; None while that cannot be told yet."""
+        """The estimated seconds left; None while there is no estimate yet."""
         now = self._clock()
         if total != self._total or done < self._began[0]:
             self._total, self._began = total, (done, now)

@@ -1,5 +1,4 @@
-"""Titles in little room, and an id and a name for a question. The same text always has the same
-id."""
+"""Short forms of titles, and ids and names for questions. The same text always has the same id."""
 
 from __future__ import annotations
 
@@ -13,23 +12,23 @@ from ragfilter.text.words import FUNCTION_WORDS
 
 ELLIPSIS = "…"
 NAMED_BY = 2
-"""The words before a telling one that are kept with it: ``Armor Class 6``."""
+"""Number of words kept before a distinctive one: ``Armor Class 6``."""
 MOST_RARE = 2
-"""The most telling words of a title that are kept first."""
+"""Maximum number of distinctive words of a title that are kept first."""
 
 
 def telling_titles(titles: Sequence[str], width: int) -> list[str]:
-    """`titles` that stand beside each other, each in at most `width` characters.
+    """Shorten titles that are shown together, each to at most `width` characters.
 
-    A long one keeps the words that the fewest others have: ``… CLERICS … Armor Class 6``. Where
-    different titles would look the same, the later ones are numbered, if `width` has room for that.
+    A long title keeps the words that the fewest others have: ``… CLERICS … Armor Class 6``. If
+    different titles would look the same, the later ones are numbered if `width` has room for it.
     """
     return list(_telling(tuple(" ".join(title.split()) for title in titles), width))
 
 
 def short_title(title: str, width: int) -> str:
-    """A title that stands alone in at most `width` characters: its beginning and its end, at words
-    if possible: ``I.A. ATTACK MATRIX … Armor Class 6``."""
+    """Shorten a single title to at most `width` characters: its beginning and its end, cut between
+    words if possible: ``I.A. ATTACK MATRIX … Armor Class 6``."""
     title = " ".join(title.split())
     if len(title) <= width:
         return title
@@ -63,8 +62,8 @@ def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
 
 
 def _rarest(title: str, held: Mapping[str, int], n: int, width: int) -> str:
-    """The rarest words of a title among `n` titles, with the words before them, and others until
-    `width` is full. `held` says how many titles have a word."""
+    """The rarest words of a title among `n` titles, with the words before them, and then others
+    until `width` is full. `held` counts the titles that have a word."""
     words = title.split()
     rare = [at for at, word in enumerate(words) if held[_key(word)] < n]
     rare.sort(key=lambda at: (held[_key(words[at])], not _tells(words[at]), at))
@@ -88,14 +87,14 @@ def _key(word: str) -> str:
 
 
 def _tells(word: str) -> bool:
-    """Names and numbers do, and a heading such as ``I.A.`` tells readers nothing."""
+    """Whether a word is a name or a number; a heading such as ``I.A.`` tells readers nothing."""
     key = _key(word)
     is_name = len(key) > 3 and key.isalpha() and key not in FUNCTION_WORDS
     return is_name or any(char.isdigit() for char in key)
 
 
 def _joined(words: Sequence[str], chosen: Iterable[int]) -> str:
-    """The chosen words in their order, with an ellipsis where others are left out."""
+    """Join the chosen words in order, with an ellipsis for each omission."""
     parts: list[str] = []
     before = -1
     for at in sorted(set(chosen)):
@@ -131,5 +130,5 @@ def query_id(text: str) -> str:
 
 
 def query_name(given: str, text: str, width: int) -> str:
-    """A question's name in a table: its id, or its text if the id was only made from that."""
+    """A question's name in a table: its id, or its text if the id was made from the text."""
     return short_title(text if given == query_id(text) else given, width)

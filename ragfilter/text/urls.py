@@ -1,4 +1,4 @@
-"""URLs of the deployment, which may have credentials: used here, and shown without them.
+"""URLs of the deployment, which may contain credentials.
 
 Source: docs/deployment.md#security. Credentials are never shown.
 """
@@ -13,8 +13,8 @@ UNSHOWN = "(an address that is not shown)"
 
 
 def shown(url: str) -> str:
-    """`url` for messages: without user, password, query and fragment; nothing of one that cannot be
-    read, since what is wrong with it may be a password in the wrong place."""
+    """Prepare `url` for messages: without user, password, query and fragment. A URL that cannot be
+    parsed is not shown at all, since a misplaced password may be what is wrong with it."""
     parts = _parts(url)
     if parts is None:
         return UNSHOWN
@@ -23,7 +23,7 @@ def shown(url: str) -> str:
 
 
 def web_address(url: str) -> SplitResult | None:
-    """The parts of an http or https URL, None if it is not one."""
+    """The parts of an http or https URL; None if it is not one."""
     parts = _parts(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return None
@@ -31,7 +31,7 @@ def web_address(url: str) -> SplitResult | None:
 
 
 def basic_auth(parts: SplitResult) -> Mapping[str, str]:
-    """The header that says the user and password of a URL; none where it names none."""
+    """The header with the user and password of a URL; empty if it has none."""
     if not parts.username and not parts.password:
         return {}
     pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
@@ -44,8 +44,8 @@ def _parts(url: str) -> SplitResult | None:
         usable = bool(parts.scheme) and parts.port != 0
     except ValueError:
         return None
-    # A slash, question mark or number sign in a password ends the host early, and what follows
-    # looks like a path; an encoded @ or colon makes credentials look like a host.
+    # A slash, question mark or number sign in a password ends the host early, so the rest looks
+    # like a path; an encoded @ or colon makes credentials look like a host.
     rest = parts.path + parts.query + parts.fragment
     host = (parts.hostname or "").lower()
     misplaced = ("@" in rest and parts.scheme != "sqlite") or "%40" in host or "%3a" in host

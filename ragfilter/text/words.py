@@ -1,8 +1,8 @@
-"""Words that a question and a passage share: how much they weigh, which values both state, and
-singular and plural.
+"""Words that a question and a passage share: their weight, the values that both state, singulars
+and plurals.
 
 Source of the overlap: BM25, Robertson and Zaragoza, "The probabilistic relevance framework", 2009,
-with its usual constants, divided by the maximum that the question's words can reach.
+with the usual constants, divided by the maximum that the question's words can reach.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragfilter.text.normalise import normalise
 
 K1, B = 1.2, 0.75
 MAX_TEXT = 10_000
-"""Characters of a passage that are read."""
+"""Maximum number of characters read of a passage."""
 _TOKEN = re.compile(r"(?:(?<!\S)-|(?<=\()-)?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
 _JOINS = ("of", "is", "=")
@@ -35,7 +35,7 @@ FUNCTION_WORDS = frozenset((
     "here", "all", "also", "both", "each", "either", "neither", "every", "more", "most", "much",
     "many", "such", "only", "very", "too", "s", "t",
 ))  # fmt: skip
-"""Words of grammar, in the spelling of `tokens`. They are no evidence of what a text is about."""
+"""Function words, as spelled by `tokens`. They do not show what a text is about."""
 
 Value = tuple[str, str]
 """A name and the number that follows it: ("strength", "17") of "strength 17", "strength of 17"."""
@@ -43,8 +43,8 @@ Value = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What a passage shares with the question: 0 for nothing, 1 for the most there could be, and
-    the shared words except function words, the most telling first."""
+    """A passage's overlap with the question, from 0 (nothing) to 1 (the maximum), and the shared
+    words except function words, the most distinctive first."""
 
     share: float
     words: tuple[str, ...]
@@ -55,14 +55,14 @@ NO_OVERLAP = Overlap(0.0, ())
 
 @dataclass(frozen=True, slots=True)
 class WordCounts:
-    """How often a passage has each word of the question that it has, and how long it is."""
+    """How often a passage contains each word of the question, and how long the passage is."""
 
     counts: Mapping[str, int]
     length: int
 
 
 def word_counts(query: str, passage: str) -> WordCounts:
-    """What `passage` holds of the query."""
+    """Count the query's words in `passage`."""
     count = _counts(passage)
     return WordCounts(
         {word: count[word] for word in _counts(query) if word in count}, count.total()
@@ -70,14 +70,14 @@ def word_counts(query: str, passage: str) -> WordCounts:
 
 
 def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
-    """The overlap of each passage with the query, as `compare` has it."""
+    """The overlap of each passage with the query, as in `compare`."""
     return compare(query, [word_counts(query, passage) for passage in passages])
 
 
 def compare(query: str, passages: Sequence[WordCounts]) -> tuple[Overlap, ...]:
     """The overlap of each of `passages` with the query.
 
-    The rarer a word is among the passages, the more it counts, but one that none has does not.
+    The rarer a word is among the passages, the more it counts. A word in no passage does not count.
     """
     having = Counter(chain.from_iterable([passage.counts for passage in passages]))
     n = len(passages)
@@ -102,8 +102,8 @@ def compare(query: str, passages: Sequence[WordCounts]) -> tuple[Overlap, ...]:
 
 
 def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
-    """How alike each passage is to those at the places `best`, itself left out: the mean cosine of
-    their words, each weighing the more the fewer of the passages have it. 0 if no other is best.
+    """The similarity of each passage to the others at the places `best`: the mean cosine of their
+    words, where words in fewer passages weigh more. 0 if no other passage is in `best`.
     """
     counts = [_counts(passage) for passage in passages]
     having = Counter(word for count in counts for word in count)
@@ -123,12 +123,12 @@ def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
 
 
 def values(text: str) -> frozenset[Value]:
-    """Every name with the number that follows it, at once or after "of" or "is"."""
+    """Every name with the number that follows it, directly or after "of" or "is"."""
     return _values(text[:MAX_TEXT])
 
 
 def shared_values(query_values: frozenset[Value], text: str) -> frozenset[Value]:
-    """The values of the query that the text states too."""
+    """The values of the query that the text also states."""
     counts = _counts(text)
     if any(name in counts and number in counts for name, number in query_values):
         return query_values & values(text)
@@ -136,13 +136,13 @@ def shared_values(query_values: frozenset[Value], text: str) -> frozenset[Value]
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """The words and numbers of a text, in one spelling, a plural as its singular."""
+    """The words and numbers of a text in normal form, with plurals as singulars."""
     return tuple(chain.from_iterable(map(_tokens, normalise(text[:MAX_TEXT]).split())))
 
 
 @lru_cache(maxsize=8192)
 def _tokens(part: str) -> tuple[str, ...]:
-    """The tokens between two spaces. Texts use the same words again, so each is read once."""
+    """The tokens between two spaces. Cached, since texts repeat the same words."""
     return tuple(map(_singular, _TOKEN.findall(part)))
 
 
@@ -183,7 +183,7 @@ _NO_PLURAL = ("ss", "us", "is", "specimen", "regimen", "abdomen")
 
 
 def singular_of(name: str) -> str:
-    """The regular singular of a name; a name that is not a plural is returned unchanged."""
+    """The regular singular of a name; the name itself if it is not a plural."""
     if name.endswith(_NO_PLURAL) or len(name) < 3:
         return name
     for plural, single in _PLURALS.items():
