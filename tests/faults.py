@@ -220,7 +220,7 @@ LATE = ("hangs", "hangs midway", "never ends")
 
 
 def deadline(fault: str, short_s: float) -> float:
-    """`short_s` if the endpoint falls silent, otherwise enough time for its answer to arrive."""
+    """`short_s` if the endpoint is silent, otherwise enough time for its answer to arrive."""
     return short_s if fault in LATE else PATIENT_S
 
 

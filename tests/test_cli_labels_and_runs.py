@@ -143,7 +143,7 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     for each in theirs:
         query_id = next(i for i, text in QUERIES.items() if text == each["query"])
         assert each["grade"] == (2 if each["chunk_id"] in QRELS[query_id] else 0)
-    # What it left out is asked again, and nothing else.
+    # Only the chunks that it left out are asked about again.
     again = cli.json(propose)
     assert (again["chunks"], again["calls"]) == (3, 3)
 

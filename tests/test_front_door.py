@@ -69,7 +69,7 @@ def test_no_more_is_left_out_than_was_asked_for() -> None:
     plain = rf.Settings(quality=alone, cutoff={"enabled": False}, context=budget)
     result = rf.Filter(plain)(QUERY, docs, [1 - d for d in distances], metric="similarity")
     assert len(result) == 300
-    # What is limited says by what.
+    # A limited result says which limit applied.
     few = rf.Filter(rf.Settings())(QUERY, docs, distances, metric="cosine")
     assert len(few) == 5
     assert {row.reason for row in few.dropped} == {"beyond the first 5"}

@@ -131,7 +131,7 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
 
 
 def said(page: Any) -> dict[str, str]:
-    """What the line of each layer says that it did."""
+    """The effect of each layer, as its line states it."""
     found = {each.key: each.label.rpartition("** ")[2] for each in page.at.button}
     return {k.removeprefix("line-"): v for k, v in found.items()
             if k and k.startswith("line-") and k not in ("line-idle", "line-settings")}  # fmt: skip

@@ -40,7 +40,7 @@ def installed(
             time.sleep(0.2)
         assert f"workspace: {folder / 'workspace'}  (" in log.read_text()
         assert log.read_text().count("://") == log.read_text().count(url) == 1
-        # Nobody has visited it yet, and the folder is held.
+        # The folder is locked even before the first visit.
         second = subprocess.run([scripts / "ragfilter", "app", "--port", str(free_port())],
                                 cwd=folder, env=bare_environ, capture_output=True, text=True,
                                 timeout=PROCESS_S)  # fmt: skip

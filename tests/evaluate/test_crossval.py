@@ -89,7 +89,7 @@ def test_no_end_is_where_no_figure_can_be() -> None:
         ([0.4], False),
         ([0.1, 0.9] * 3 + [0.5], False),
         ([0.1, 0.9] * 4, True),
-        # Equal values tell nothing of their spread, whatever they are.
+        # Equal values say nothing about the spread.
         ([0.4] * 8, False),
         ([0.0] * 60, False),
         ([1.0] * 19 + [0.0], False),

@@ -1,4 +1,4 @@
-"""Learning from labels: what is found, what is promised, and when nothing can be learned."""
+"""Learning from labels: what is learned, what it guarantees, and when nothing can be learned."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def examples() -> list[TrainingExample]:
 
 @cache
 def plainly_tuned() -> Tuning:
-    """What several tests look at, since each tuning fits many models."""
+    """A tuning that several tests share, since each tuning fits many models."""
     return tune(POOLS, QRELS, PLAIN, rerank=False, provenance=Provenance("v1", "2026-11-22"))
 
 

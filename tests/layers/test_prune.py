@@ -1,4 +1,4 @@
-"""What contributes nothing to the answer is left out of the context, and of nothing else."""
+"""Sentences that contribute nothing to the answer are left out of the context only."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_good_is_what_stands_clear_of_the_background(
     assert step.status == ("ok" if kept else "low_quality_results")
 
 
-# Most unrelated questions lie above the share that was tuned, few that were labelled.
+# Most unrelated questions are above the tuned share, but few of the labelled ones.
 @pytest.mark.parametrize(("share", "nearest"), [(0.6, 0.74), (0.8, 0.84)])
 def test_noise_is_not_offered_where_nothing_is_kept(
     share: float, nearest: float, snapshot: SnapshotAssertion

@@ -1,4 +1,4 @@
-"""A workspace in PostgreSQL: the contract, edits by many, indexing, and what its failures say."""
+"""A workspace in PostgreSQL: the contract, concurrent edits, indexing, and failure messages."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_clearances_change_before_anything_is_embedded(
     secret = [Record(Chunk(f"c{i:03d}", f"new {i}", clearance=4), "a line") for i in range(3)]
     with suppress(KeyboardInterrupt):
         index(secret, name="notes", workspace=workspace, embedder=Counting(0))
-    # A page that holds a pool of them asks again.
+    # A page that has a pool of them searches again.
     assert store.collection("notes").content == ""
     assert store.collection("notes").nearest(QUERY, 9, where=Where(User(3))) == []
     assert len(store.collection("notes").nearest(QUERY, 9, where=Where(User(4)))) == 3

@@ -1,6 +1,6 @@
 // Labelling by keyboard, in a dialog that fills the window. It holds the passages of this question
-// and of the next ones, so that no key waits for the server. What was done is sent as a list of
-// numbered events, again and again until the server says that it has taken them over.
+// and the next ones, so that no key waits for the server. It sends actions as a list of numbered
+// events, and repeats them until the server confirms them.
 const WORDS = { 2: "Relevant", 1: "Partly", 0: "Not relevant" }
 
 const make = (tag, given = {}, ...inside) => {
@@ -33,7 +33,7 @@ class Mode {
     for (const each of data.questions)
       if (!this.known.has(each.query)) this.known.set(each.query, each)
     const at = this.question && this.known.get(this.question.query)
-    // A typed question comes first, and so does what the server opened.
+    // A typed question comes first, and so does one that the server opened.
     if (!at || this.awaiting !== undefined && data.last >= this.awaiting) {
       this.awaiting = undefined
       this.open(this.known.get(data.questions[0]?.query) ?? null)
@@ -78,7 +78,7 @@ class Mode {
     this.draw()
   }
 
-  // What is selected of the passage.
+  // The selected part of the passage.
   selected() {
     const chosen = getSelection()
     return this.dialog.querySelector("article p")?.contains(chosen.anchorNode) ? `${chosen}`.trim() : ""
@@ -103,7 +103,7 @@ class Mode {
 
   skip() {
     const { following } = this
-    // A fast hand is ahead of the server, and goes on once it has caught up.
+    // A fast labeller gets ahead of the server, and continues once it has caught up.
     this.hurrying = following === undefined && this.events.length > 0
     if (following === undefined) return
     this.open(this.known.get(following))

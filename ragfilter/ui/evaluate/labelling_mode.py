@@ -1,6 +1,6 @@
-"""The labelling mode: one passage after the other, by keyboard, in the whole window.
+"""The labelling mode: shows one passage at a time in the whole window, labelled by keyboard.
 
-The browser holds the passages and sends what was done as numbered events; see the script.
+The browser holds the passages and sends each action as a numbered event; see the script.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def draw(chosen: ChosenSet) -> None:
 
 
 def _labels(chosen: ChosenSet) -> tuple[Label, ...]:
-    """The labels that count as done: people's, and for a blind labeller only their own. Otherwise
-    nobody would label a chunk a second time, and no two labellers could be compared."""
+    """The labels that count as done: people's or, for a blind labeller, only their own. Otherwise
+    nobody would label a chunk twice, and labellers could not be compared."""
     me, blind = author(), state.session().blind
     return tuple(
         each for each in chosen.labels
@@ -66,7 +66,7 @@ def _labels(chosen: ChosenSet) -> tuple[Label, ...]:
 
 
 def _window(chosen: ChosenSet, labels: tuple[Label, ...], labelled: Collection[str]) -> list[str]:
-    """The question that is open, and those after it, first the ones without any label."""
+    """The open question and the next ones, those without any label first."""
     session, counts = state.session(), Counter(label.query for label in labels)
     every = list(dict.fromkeys(_questions(chosen)))
     at = every.index(session.label_query) if session.label_query in every else -1
@@ -76,7 +76,7 @@ def _window(chosen: ChosenSet, labels: tuple[Label, ...], labelled: Collection[s
 
 
 def _questions(chosen: ChosenSet) -> Iterator[str]:
-    """The typed questions, the query set's, and the questions asked before."""
+    """Typed questions, then those of the query set, then those asked before."""
     yield from state.session().typed_questions
     for name in (chosen.name, ASKED):
         try:
@@ -89,7 +89,7 @@ def _questions(chosen: ChosenSet) -> Iterator[str]:
 
 
 def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
-    """A question with its passages as the browser gets them, whole, as the user may see them."""
+    """A question with the whole passages that the user can see, as the browser gets them."""
     settings, user, resources = chosen.visit.settings, chosen.user, chosen.resources
     question = pools.asked_question(query, chosen.collection, settings, user, resources)
     pool = pools.pool_of(question, settings, resources)
@@ -119,7 +119,7 @@ def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[
 
 
 def _take(chosen: ChosenSet) -> None:
-    """Take over what was done. What fails is sent again with the next event."""
+    """Apply the events from the browser, which resends a failed one with the next event."""
     session = state.session()
     session.label_error = ""
     try:

@@ -1,5 +1,5 @@
-"""The Evaluate page: how good the current settings are on labelled questions. Of a run, it shows
-the rows, the contribution of each layer, the questions and the figures.
+"""The Evaluate page: how good the current settings are on labelled questions. It shows a run's
+rows, the contribution of each layer, the questions and the figures.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ragfilter.ui.session.views import Visit
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500
-"""Up to this many questions are measured when the page is opened, without being asked to."""
+"""The most questions that the page measures by itself when it is opened."""
 
 
 @problems.shown(retry=True)
@@ -169,7 +169,7 @@ BASELINE = "baseline.json"
 
 
 def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
-    """Draw what the run shows in a sentence, and the chosen view of its results."""
+    """Draw a sentence on what the run shows, and the chosen view of its results."""
     if not measured.records:
         html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
@@ -211,7 +211,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             state.session().compared = {"a": "unfiltered", "b": run, "set": queries}
             st.switch_page("pages/compare.py")
         _guard(measured, resources)
-        # A report is made outside of the run, without its session.
+        # The report is made outside the page run, without its session.
         sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
         share.report_button(
             lambda: of_run(measured, bench.prices, since=changed_since(plan, bench), sets=sets),
@@ -311,7 +311,7 @@ NAMED = {
     "query": "question", "lost": "lost", "f1": "F1", "gain": "ΔF1", "precision": "precision",
     "recall": "recall", "kept": "kept", "relevant": "relevant", "unlabelled": "unlabelled",
 }  # fmt: skip
-"""The columns of the questions, by the figure they show."""
+"""The columns of the question table, by the figure each shows."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
     "question": st.column_config.TextColumn(width=238),
@@ -342,7 +342,7 @@ def _plots(measured: MeasuredRun) -> None:
 
 @st.fragment
 def _distances(curves: Sequence[Curve]) -> None:
-    """Draw the distances with a line across them, and what it would keep."""
+    """Draw the distances with a line across them, and figures for what the line would keep."""
     every = [distance for curve in curves for distance in curve.distances[:SHOWN_RANKS]]
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
     threshold = (low + high) / 2
@@ -377,7 +377,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             html.aside("This run did not use your settings. Measure yours to guard them.")
         plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
-            # It has the same fingerprint wherever the same files are indexed.
+            # The fingerprint is the same wherever the same files are indexed.
             collection = bench.collection(plan.collection)
             content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
@@ -398,7 +398,7 @@ def gate_command(plan: Plan) -> str:
     words += ["--qrels", qrels] if qrels else []
     words += ["--with-llm"] if llm else []
     words += ["--profile", plan.profile]
-    # What tuned the settings does not change what they keep.
+    # The record of tuning does not change what the settings keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():
         words += ["--set", f"{path}={str(value).lower() if isinstance(value, bool) else value}"]

@@ -1,5 +1,5 @@
-"""The questions and labels of a set: questions are edited as text, one per line, loaded from files
-or filled from the history; labels are reviewed, with disagreements and an LLM's proposals."""
+"""The questions and labels of a set. Questions are edited as text, one per line, loaded from files
+or taken from the history. Labels are reviewed, with disagreements and an LLM's proposals."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from ragfilter.ui.session.jobs import Job
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}
 HEIGHT = 260
 DEPTH = 10
-"""Chunks of each question that an LLM labels, besides those that people have labelled."""
+"""How many chunks per question an LLM labels, in addition to those that people have labelled."""
 
 
 def draw_questions(chosen: ChosenSet) -> None:
     """Draw the editor for the set's questions. Raises StoreError."""
     book, collection, name = chosen.book, chosen.collection, chosen.name
-    # Start from the stored text after saving or when another set is chosen.
+    # Start from the stored text after saving, or when another set is chosen.
     turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
     # A demo's own questions are not stored in the workspace.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
@@ -105,7 +105,7 @@ def lines(text: str) -> list[str]:
 
 
 def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
-    """Questions by id. Unchanged ones keep theirs; new ones get one from their words."""
+    """Questions by id. Unchanged ones keep their id; new ones get an id from their words."""
     known: dict[str, dict[str, str]] = {}
     for i, text in before.items():
         known.setdefault(one_line(text), {})[i] = text.strip()
@@ -116,8 +116,8 @@ def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
 
 
 def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
-    """Questions as a zip file: the queries, and the labels in BEIR's and TREC's formats, with those
-    of an LLM in files of their own. TREC's are left out if it cannot hold an id."""
+    """A zip file of the queries and their labels in BEIR's and TREC's formats. An LLM's labels are
+    in separate files. TREC files are left out if the format cannot hold an id."""
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w") as archive:
         paths = write(labels, Path(folder), "beir", by_llm=by_llm)
@@ -144,7 +144,7 @@ def _files(chosen: ChosenSet) -> None:
         "An LLM made these labels", key=f"set-by-llm-{emptied}",
         help="They count only if “Count an LLM's labels” is on.",
     )  # fmt: skip
-    # List the files that have arrived, so that one still uploading is not silently left out.
+    # Name what has arrived, so that a file still uploading is not silently left out.
     html.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
         "set-import", _import, chosen, questions, qrels, by_llm, disabled=questions is None,
@@ -214,7 +214,7 @@ def _saved(name: str | None) -> None:
 
 
 def draw_labels(chosen: ChosenSet) -> None:
-    """Draw the counts, the conflicts, and labels that lost their chunk. Raises StoreError."""
+    """Draw the counts, the conflicts, and labels whose chunk is gone. Raises StoreError."""
     seen = chosen.labels
     st.markdown(message(told(seen)))
     _conflicts(seen, chosen.chunks)
@@ -261,7 +261,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 
 def _lost(chosen: ChosenSet) -> None:
-    """Draw the labels that lost their chunk. A click says which chunk it is now."""
+    """Draw the labels whose chunk is gone. A click assigns a label to a chunk."""
     standing, places = (
         chosen.book.standing(chosen.collection),
         chosen.book.quotations(chosen.collection),
@@ -290,7 +290,7 @@ def _lost(chosen: ChosenSet) -> None:
 
 
 def _propose(chosen: ChosenSet) -> None:
-    """Draw what labels by an LLM would cost, then the button that asks it. Raises StoreError."""
+    """Draw what LLM labels would cost, then the button that asks for them. Raises StoreError."""
     session, resources = state.session(), chosen.resources
     if resources.bench.chat is None:
         html.aside("An LLM can propose labels if OPENAI_API_KEY or OPENAI_BASE_URL is set.")

@@ -48,7 +48,7 @@ def draw(view: View) -> None:
         )
         return
     chunk = _whole(hit.chunk, view)
-    # For a user, only references to chunks that the user may see are named.
+    # For a user, only references to chunks that the user can see are named.
     named = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     _labels(view, chunk.id)
@@ -73,7 +73,7 @@ def finish(view: View) -> None:
 
 
 def _opened(view: View) -> Hit | None:
-    """The open chunk as the user may see it, if the user may."""
+    """The open chunk as the user can see it, if the user may."""
     wanted = state.session().chunk
     hit = find_hit(view.result, wanted)
     if hit is None or hit.id not in visible_ids(view.result, as_operator=view.operator):

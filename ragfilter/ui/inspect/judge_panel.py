@@ -271,7 +271,7 @@ def _prompt(result: PoolResult) -> None:
             return
         html.draw('<p class="rf-caption">reply</p>')
         judgement = result.judgement
-        # It may name chunks that only other users may see.
+        # It may name chunks that only other users can see.
         if not (state.session().operator or result.user.unrestricted):
             html.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a "

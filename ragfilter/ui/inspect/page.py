@@ -236,7 +236,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
             case "Rounds":
                 _rounds(view.mine)
             case "Debug":
-                # As the user may see it.
+                # As the user can see it.
                 st.code(trace_text(view.mine), language=None, wrap_lines=False)
             case _:
                 answers.draw(view)

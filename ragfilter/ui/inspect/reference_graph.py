@@ -101,7 +101,7 @@ def tree(
     chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False
 ) -> ReferenceTree | None:
     """The references of a chunk as an expansion for the user of `result` would follow them; None if
-    that user may not see the chunk."""
+    that user cannot see the chunk."""
     root = known.bare.get(chunk_id)
     if root is None or not result.user.sees(root):
         return None

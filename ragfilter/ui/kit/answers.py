@@ -1,9 +1,9 @@
 """The answer from the kept chunks beside the one from a plain search, and the votes on which is
-better: stored with the labels, one per person and pair.
+better. Votes are stored with the labels, one per person and pair.
 
-An extractive answer is made as soon as a page shows it. An LLM is only asked by a button; if it
-fails, the extractive answer is shown below the error. What rests on chunks that the other context
-lacks is marked.
+An extractive answer is made as soon as a page shows it. Only a button asks an LLM; if that fails,
+the extractive answer appears below the error. Text that rests on chunks missing from the other
+context is marked.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from ragfilter.ui.session.views import View, author
 
 TICK_S = 0.1
 MAX_ADDED = 2
-"""Maximum number of quotes of what only one context has."""
+"""Maximum number of quotes from chunks that only one context has."""
 ADDED: ShelfSpec[tuple[Quote, ...]] = ShelfSpec(128)
-"""What one side adds to another, by both."""
+"""What one side adds to another, by the keys of both."""
 DEMONSTRATION = "smollm2-135m"
 """The model that `make local-llm` serves."""
 _CITATION = re.compile(r"\[\d[\d,;\s–-]*\]")
@@ -85,8 +85,8 @@ class AnswerSide:
 
 
 def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
-    """One number for each chunk of several prompts, by id: as the longest prompt numbers them, then
-    those that it lacks."""
+    """One number for each chunk of several prompts, by id. The longest prompt's numbers come first,
+    then the chunks that it lacks."""
     longest_first = sorted(prompts, key=len, reverse=True)
     ids = dict.fromkeys(hit.id for hits in longest_first for hit in hits)
     return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}
@@ -124,8 +124,8 @@ def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer |
 
 
 def stream_answer(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
-    """Yield the text so far, again and again, even while nothing arrives. It is cached as it
-    arrives: when the user stops, the next run may begin before this one has ended."""
+    """Yield the text so far repeatedly, even while nothing arrives. It is cached as it arrives,
+    because after a stop the next run may begin before this one has ended."""
     chat, call, stop = resources.bench.chat, object(), threading.Event()
     stream = AnswerStream(
         query, side.context, None if chat is None else Stoppable(chat, stop), resources.embedder(),
@@ -135,7 +135,7 @@ def stream_answer(query: str, side: AnswerSide, resources: Resources) -> Generat
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:
         while not job.wait(TICK_S):
-            # Read whole, since what came may turn out to be a thought.
+            # Take the whole text: its beginning may turn out to be a thought.
             yield resources.answers.put(key, stream.answer).text
     finally:
         answer = resources.answers.put(key, stream.answer)
@@ -176,8 +176,8 @@ def quotes_beyond(
 
 
 def _cache_extractive(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:
-    """Make one extractive answer: once for all runs that wait for the same, and only while one
-    does. Never raises: a failure is shown in place of the answer."""
+    """Make one extractive answer, once for all runs that wait for it, and stop when none does.
+    Never raises: a failure is shown in place of the answer."""
     key = _key(query, side, resources, model)
 
     def work(job: Job[None]) -> None:
@@ -206,7 +206,7 @@ def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") ->
 
 
 def model_label(model: str) -> str:
-    """The model's name and, if it is the one that `make local-llm` serves, a warning."""
+    """The model's name, with a warning if it is the one that `make local-llm` serves."""
     tiny = DEMONSTRATION in model.casefold()
     return f"{model}, a tiny demonstration model, often wrong" if tiny else model
 
@@ -219,14 +219,14 @@ _END = re.compile(r"[.!?][\"”’)]*(?:\s*\[[\d,;\s–-]+\])*(?=\s+[^\s\[a-z])"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer. `apart`: it rests on a chunk that the other context lacks."""
+    """A part of an answer. `apart` says that it rests on a chunk that the other context lacks."""
 
     text: str
     apart: bool
 
 
 def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...]:
-    """The answer's text in order: paragraphs, with plain ones split into runs of sentences."""
+    """The answer's paragraphs in order, with plain ones split into runs of sentences."""
     theirs = {hit.id for hit in other.chunks}
     lacking = {n for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs}
 
@@ -247,7 +247,7 @@ def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...
 
 
 def savings_of(filtered: Answer, unfiltered: Answer) -> str:
-    """What the filter saved on an LLM's answer, if known: ``77% cheaper, 1.2 s faster``."""
+    """What the filter saved for an LLM's answer, if known: ``77% cheaper, 1.2 s faster``."""
     if any(a.extractive or a.error or not a.text for a in (filtered, unfiltered)):
         return ""
     savings = []
@@ -278,15 +278,15 @@ def _sentences(block: str) -> list[str]:
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
-"""Characters of an answer that are shown. A browser takes seconds over longer ones, and an endpoint
-may send any length."""
+"""How many characters of an answer are shown. Browsers take seconds to draw longer ones, and an
+endpoint can send any length."""
 MAX_UNKNOWN = 10
 QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Instead, without an LLM: the sentences closest to the question."
 
 
 def draw(view: View) -> None:
-    """Draw both answers, with a button for those that an LLM has not given yet."""
+    """Draw both answers, with a button for any that the LLM has not given yet."""
     k = view.result.settings.retrieval.k
     sides = answer_sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
@@ -308,7 +308,7 @@ def draw(view: View) -> None:
 
 
 def draw_brief(view: View) -> None:
-    """Draw the words of both answers; the panel has what they cite, what they cost, and votes."""
+    """Draw the text of both answers. The panel has their citations, costs and votes."""
     word = "Answer" if view.resources.bench.chat else "Quotes"
 
     def brief_title(side: AnswerSide) -> None:
@@ -332,8 +332,8 @@ def draw_columns(
     view: View, sides: tuple[AnswerSide, AnswerSide], title: Callable[[AnswerSide], object],
     show: Callable[[AnswerSide, AnswerSide, Answer], object], quoting: str = QUOTING,
 ) -> tuple[Answer, Answer] | None:  # fmt: skip
-    """Draw the two columns, and return the answers, or None if one is missing. `title` draws what
-    is above the answer of a side, and `show` the answer, beside that of the other side. `quoting`
+    """Draw the two columns. Returns the answers, or None if one is missing. `title` draws what
+    stands above a side's answer, and `show` draws the answer, given both sides. `quoting`
     describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
@@ -375,7 +375,7 @@ def draw_columns(
 
 
 def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) -> None:
-    """Draw who answers, how much cheaper the first side is, and the button."""
+    """Draw who answers, what the first side saves, and the button."""
     label = html.text(f"answers by {model_label(model)}{saved}") if model else quoting
     if not label:
         return
@@ -395,7 +395,7 @@ def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) 
 
 
 def title(side: AnswerSide, note: str = "") -> None:
-    """Draw which side it is, and how much it sends."""
+    """Draw the side's name, and how much it sends."""
     context = side.context
     html.draw(
         f'<p class="rf-side rf-{side.name}"><b>{side.label}</b>{note}'
@@ -404,7 +404,7 @@ def title(side: AnswerSide, note: str = "") -> None:
 
 
 def _stream(query: str, side: AnswerSide, resources: Resources) -> None:
-    """Draw the answer as it arrives; until the first piece, show how long it has taken."""
+    """Draw the answer as it arrives and, until its first piece, the seconds waited."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
     place, began = st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
@@ -424,7 +424,7 @@ def draw_words(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) 
     query, resources = view.asked.query, view.resources
     quoted = None
     if answer.failed:
-        # What replaces it.
+        # What replaces the answer.
         quoted = resources.answers.get(_key(query, side, resources, EXTRACTIVE))
     adds: tuple[int, ...] = ()
     with st.container(key=f"answer-{side.name}", gap="small"):
@@ -493,8 +493,8 @@ def draw_pieces(
     answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text",
     added: Sequence[Quote] = (),
 ) -> None:  # fmt: skip
-    """Draw the answer's text, and what its context adds to the other one. What rests on chunks that
-    the other context lacks is marked. `name` keeps its key apart from other answers of the side."""
+    """Draw the answer's text, and what its context adds to the other one. Text from chunks that the
+    other context lacks is marked. `name` separates its keys from the side's other answers."""
     cut = pieces(answer, side.context, other.context)
     if len(cut) > MAX_PIECES:
         cut = (Piece(answer.text, False),)
@@ -521,7 +521,7 @@ def draw_votes(
     view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, own: str
 ) -> None:
     """Draw the four buttons, the current vote and the tally. `names` are the column names; `own`
-    keeps the button keys of two places apart."""
+    separates the button keys of two places."""
     query, (left, right) = view.asked.query, pair
     if left.text == right.text or left.chunks == right.chunks:
         # Both contexts are the same, so there is nothing to choose between.
@@ -549,7 +549,7 @@ def draw_votes(
 
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: tuple[str, str]) -> str:
-    """The tally of this pair, and of its settings over all questions."""
+    """The votes on this pair, and on its settings over all questions."""
     verdicts: dict[Choice, str] = {
         "first": f"for {names[0]}", "second": f"for {names[1]}",
         "both": "both fine", "neither": "both poor",

@@ -15,11 +15,11 @@ from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
-"""How wide parts of a cell are: its edges together, and a character."""
+"""Widths in a cell: both edges together, a space, a small letter and a capital."""
 
 
 def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
-    """`titles` shortened for a column of `width` pixels, whose end is cut off unmarked."""
+    """`titles` shortened for a column of `width` pixels, which cuts longer ones off unmarked."""
     room = width - EDGE_PX
     letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
 
@@ -34,8 +34,8 @@ def draw(
     table: pd.DataFrame, ids: Sequence[str], *, name: str, height: int, row_height: int,
     columns: dict[str, Any], chosen: str | None = None, pick: Callable[[str], None] | None = None,
 ) -> None:  # fmt: skip
-    """Draw `table`, whose rows are the chunks `ids`. With `pick`, a click passes it the chunk, and
-    `chosen` is the open one; otherwise a click opens the chunk in the session."""
+    """Draw `table`, whose rows are the chunks `ids`. A click passes the chunk to `pick`, and
+    `chosen` is the open one. Without `pick`, a click opens the chunk in the session."""
     key = key_of(name, ids)
     now = dict(st.session_state.get(key, {}).get("selection", {}))
     chosen = chosen if pick else state.session().chunk
@@ -55,7 +55,7 @@ def draw(
 def draw_steps(
     ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str
 ) -> None:
-    """Draw buttons for the rows before and after the chosen one. `pick` gets the id."""
+    """Draw buttons for the rows before and after the chosen one. `pick` gets the new id."""
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)
@@ -70,8 +70,8 @@ def picked(
     table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: dict[str, Any],
     height: int = 360, box: str = "table",
 ) -> int | None:  # fmt: skip
-    """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the row
-    that was clicked, in a cell or before them. `box` is another key if a page has two of them."""
+    """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the
+    clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""
     with st.container(key=box):
         event = st.dataframe(
             table, key=key_of(name, ids), hide_index=True,
@@ -84,7 +84,7 @@ def picked(
 
 
 def key_of(name: str, ids: Iterable[str]) -> str:
-    """The key changes only if the table has other rows, so that a slider moves nothing."""
+    """A table's key. It changes only with the rows, so that moving a slider moves nothing else."""
     return f"{name}-{crc32('|'.join(ids).encode('utf-8', 'replace'))}"
 
 
@@ -92,7 +92,7 @@ def _open_row(
     key: str, ids: Sequence[str], chosen: str | None, pick: Callable[[str], None]
 ) -> None:
     picked = st.session_state[key]["selection"]
-    # A click changes the cell or the row; the other one still names the open chunk.
+    # A click changes either the cell or the row; the other still names the open chunk.
     rows = [*(row for row, _ in picked["cells"]), *picked["rows"]]
     named = [ids[row] for row in rows if row < len(ids)]
     # Prefer a chunk other than the open one. Clicking the open one again may reopen its panel.

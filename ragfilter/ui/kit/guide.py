@@ -1,6 +1,6 @@
-"""What guides a visitor: the line on every page that says how far one is, Ask → Label → Measure →
-Tune → Guard, and leads to the next step; and help, a tour of three tasks and the glossary, in a
-drawer on the right that never opens by itself. Nobody has to follow them.
+"""What guides a visitor. The path on every page, Ask → Label → Measure → Tune → Guard, shows the
+progress and leads to the next step. Help, in a drawer on the right that never opens by itself, has
+a tour of three tasks and the glossary. Both are optional.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until a run is complete."
 MEASURED, GUARDED = "measured", "guarded"
-"""The collections for which a complete run was found, so that none is looked for again, and the one
-of which a baseline was taken last."""
+"""The collections known to have a complete run, so that none is looked for again, and the one
+that got the last baseline."""
 
 
 class PathStep(NamedTuple):
-    """A step, its page, whether it is done, and what opens it if it is locked."""
+    """A step, its page, whether it is done and, if it is locked, what unlocks it."""
 
     name: str
     page: str
@@ -41,14 +41,14 @@ class PathStep(NamedTuple):
 
     @property
     def signed(self) -> str:
-        """Its name, with a sign if it is done."""
+        """The name, with a sign if the step is done."""
         return f"✓ {self.name}" if self.done and "included" not in self.name else self.name
 
 
 def steps(
     *, asked: bool, labelled: int, included: bool, measured: bool, tuned: bool, guarded: bool
 ) -> list[PathStep]:
-    """The path, with this many `labelled` questions, all `included` in the collection or not."""
+    """The path for this many `labelled` questions. `included`: all came with the collection."""
     few = labelled < FEW_QUERIES
     label = PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few)
     return [
@@ -61,21 +61,21 @@ def steps(
 
 
 def reserve() -> DeltaGenerator:
-    """The place of the line. It is filled after what the user waits for."""
+    """Reserve the path's place, which is filled after the content that the user waits for."""
     return st.container(key="path", horizontal=True, vertical_alignment="center", gap=None)
 
 
 def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
-    """Draw the line in `place`. Every open step leads to its page, if it is another `page`."""
+    """Draw the path in `place`. Every open step links to its page, unless that is `page`."""
     if not visit.ready:
         return
     try:
         path = _steps(visit)
     except RagfilterError:
-        # The page itself says what is wrong.
+        # The page itself shows the error.
         return
     following = next((n for n, step in enumerate(path) if not step.done), len(path))
-    # Labels are given in a window of their own.
+    # Labelling has its own window.
     mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
     here = following if following in mine else next(iter(mine), None)
     pressed = None
@@ -125,7 +125,7 @@ REMAIN = 4
 
 
 def begin_tour(resources: Resources) -> None:
-    """Start the tour. It needs a result, so ask the first example if nothing was asked."""
+    """Start the tour. It needs a result, so it asks the first example if nothing was asked."""
     state.session().tour = [False] * len(TASKS)
     offered = examples(state.session().collection, resources)
     if state.session().asked is None and offered:
@@ -133,7 +133,7 @@ def begin_tour(resources: Resources) -> None:
 
 
 def draw_tour(view: View) -> None:
-    """Draw the tasks of the tour, those that were done ticked off; nothing if none is running."""
+    """Draw the tasks of the tour with done ones ticked off; nothing if no tour is running."""
     now = state.session()
     if now.tour is None:
         return

@@ -1,5 +1,5 @@
-"""Errors on the page: what happened and what to do about it, never a traceback. And empty places:
-what is missing, with a button that provides it, such as a demo, or a layer that drops less.
+"""Errors on the page: what happened and what to do about it, never a traceback. Also empty places:
+what is missing, and a button that helps, such as one that builds a demo or relaxes a layer.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def recalibrate() -> None:
 
 @contextmanager
 def shown(*, retry: bool = False) -> Iterator[None]:
-    """Show an error in here in its place. Functions that draw are decorated with it, and
-    fragments must be: what is around them does not run with them."""
+    """Show an error raised inside, in its place. Decorates functions that draw. Fragments need it,
+    because the code around them does not run again with them."""
     try:
         yield
     except RagfilterError as error:
@@ -62,7 +62,7 @@ def shown(*, retry: bool = False) -> Iterator[None]:
 
 
 def incomplete(why: str) -> None:
-    """Warn above a collection's answers that chunks may be missing, and why."""
+    """Warn that a collection may lack chunks, and `why`."""
     if why:
         st.warning(prose.message(why))
 
@@ -90,8 +90,8 @@ def failed(result: PoolResult) -> None:
 
 
 def hopeless(result: PoolResult) -> Failure | None:
-    """Why the current reranker is unavailable, as learned from any question of this session; None
-    if it is not known to be. A new question tries it anyway."""
+    """Why the current reranker is unavailable, as known from any question of this session; None if
+    it may work. A new question tries it anyway."""
     pool, key = result.pool, reranker_key(result.settings.quality)
     known = state.session().hopeless
     if pool.reranker == key:
@@ -101,7 +101,7 @@ def hopeless(result: PoolResult) -> Failure | None:
 
 
 def notices(messages: list[str]) -> None:
-    """Show messages in one place."""
+    """Show messages in one box."""
     # Drawn even if empty, so that the elements below it keep their positions.
     with st.container():
         if messages:
@@ -122,11 +122,11 @@ DEMOS = {
         "and schemas that refer to each other.",
     ),
 }
-"""The demo collections: the label of the button, and what each is for."""
+"""The demo collections: the button's label, and what each demo is for."""
 
 
 def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
-    """Say why there is no result, and offer a way to get one."""
+    """Say why there is no result, and offer a remedy."""
     if error is not None:
         show(error)
     elif not visit.collections:
@@ -170,7 +170,7 @@ def _no_collection(resources: Resources) -> None:
 
 
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
-    """Draw the button that has the queue index a demo, which Collections shows."""
+    """Draw the button that queues a demo for indexing and opens Collections."""
     if html.button(
         DEMOS[name][0], f"build-{name}", icon="play_arrow",
         type="primary" if name == "demo" else "secondary", about=about,

@@ -45,7 +45,7 @@ SECRETS = {
 
 
 def draw(visit: Visit) -> None:
-    """Draw the box with the examples. A visit begins with the first of them, answered. Nothing can
+    """Draw the box with the examples. A visit begins with the answer to the first one. Nothing can
     be asked while the collection is empty."""
     if not visit.collections:
         return
@@ -65,7 +65,7 @@ def draw(visit: Visit) -> None:
 
 
 def _follow(visit: Visit) -> None:
-    """Follow what others have changed in the collection since; tell a user who sees that."""
+    """Follow changes that others made to the collection; tell the user if they can see them."""
     asked, resources = state.session().asked, visit.resources
     if asked is None or state.session().pending or asked.collection not in visit.collections:
         return
@@ -76,7 +76,7 @@ def _follow(visit: Visit) -> None:
             if pools.follow_edits(resources):
                 st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
         except RagfilterError:
-            # Asking the question again shows what is wrong.
+            # Asking the question again shows the error.
             state.renew()
 
 
@@ -114,7 +114,7 @@ def draw_present_button() -> None:
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:
-    """Example questions of a collection by their short names: a demo's own, or labelled ones."""
+    """A collection's example questions by short name: a demo's own, or labelled questions."""
     if collection in WANTED:
         # Imported here, because only one of them is needed.
         every = import_module(f"ragfilter.ingest.{collection}").queries

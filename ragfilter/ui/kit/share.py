@@ -1,7 +1,6 @@
-"""What leaves the page: the link to exactly this page, and the reports.
+"""Sharing: the link to exactly this page, and the reports.
 
-A report is made when its button is pressed, with the answers that exist by then. No model is
-called.
+Pressing the button makes the report, with the answers that exist by then. No model is called.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def draw_link(place: DeltaGenerator, view: View | None) -> None:
 
 
 def report_button(make: Callable[[], str], name: str, *, key: str) -> None:
-    """The button that downloads a report."""
+    """Draw the button that downloads a report."""
     html.download(
         "Report", key, make, name,
         "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what "
@@ -55,8 +54,8 @@ def report_name(query: str) -> str:
 
 
 def draw_report(view: View, key: str) -> None:
-    """The button that downloads the report of the current question."""
-    # A report is made outside of the run, without its session.
+    """Draw the button that downloads the report on the current question."""
+    # The report is made outside the page run, without its session.
     profile, called = state.session().profile, state.profile_label()
 
     def report() -> str:
@@ -71,7 +70,7 @@ def draw_report(view: View, key: str) -> None:
 
 
 def contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
-    """What both reports hold: their origin, and the answers that exist by now, by name."""
+    """What both reports contain: their origin, and the answers that exist by now, by name."""
     from ragfilter.publish.reports import ReportOrigin, shown_answer
     from ragfilter.ui.kit import answers
 

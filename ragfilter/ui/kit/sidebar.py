@@ -1,8 +1,8 @@
 """The sidebar: collection, profile, and one line per layer in the order in which they act.
 
 Every control comes from `settings.fields()`: its value, whether it was changed, and a button that
-resets it. A layer's controls are drawn only while its line is open, and only those that its current
-choices use: every widget costs each run a millisecond or more.
+resets it. A layer draws its controls only while its line is open, and only the ones that its
+current choices use, because every widget costs each run a millisecond or more.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ COST_HELP: dict[Cost, str] = {
     "are cached.",
     "LLM call": "Costs one LLM call, made only when you press its button. The answer is cached.",
 }
-"""What each cost means, in a sentence."""
+"""A sentence on each cost."""
 
 
 OTHERS = tuple(
     dict.fromkeys(f.section for f in fields() if f.section not in {each.name for each in LAYERS})
 )
-"""The sections that belong to no layer."""
+"""The sections of settings outside the layers."""
 SETTINGS = "settings"
-"""The line that holds what is no layer's."""
+"""The line for these sections."""
 
 
 def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
     reset. A page that draws these itself passes `steps=False` or `reset=False`."""
-    # Without the number for a user from whom some may be hidden.
+    # Leave out the count for a user from whom chunks may be hidden.
     counted = state.onlooker().unrestricted
     labels = {
         name: name
@@ -81,7 +81,7 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
 
 
 def _steps(*, reset: bool) -> None:
-    """Draw the buttons to undo, redo and reset changes, as far as there are any."""
+    """Draw the buttons to undo, redo and reset changes, each only if it has an effect."""
     session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
@@ -93,7 +93,7 @@ def _steps(*, reset: bool) -> None:
 
 
 def draw_reset(label: str) -> None:
-    """Draw the button that goes back to the profile, if anything differs from it."""
+    """Draw the button that resets to the profile, if anything differs from it."""
     if changed := state.changed():
         titles = {f"{each.name}.enabled": each.title for each in LAYERS}
         told = ", ".join(
@@ -147,7 +147,7 @@ def _is_open(name: str) -> bool:
 
 
 def _opener(name: str, label: str, about: str | None = None) -> None:
-    """Draw the button that opens or closes what belongs to a line. Its tooltip is `about`."""
+    """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
     is_open = _is_open(name)
     html.button(
         label, f"line-{name}", state.keep, not is_open, f"open-{name}",
@@ -160,7 +160,7 @@ def _line(
     layer: LayerSpec, settings: Settings, own: Config, resources: Resources, view: View | None,
     did: str,
 ) -> None:  # fmt: skip
-    """Draw a layer's switch, its name and what it did, and its controls if they are open."""
+    """Draw a layer's switch, name and result, and its controls if they are open."""
     name, on, cost = layer.name, layer.enabled(settings), layer.cost(settings)
     no_llm = cost == "LLM call" and resources.bench.chat is None
     mark = f"{widget.MARK} " if _changed(layer, settings, own) else ""
@@ -184,7 +184,7 @@ def _line(
 def _tell(
     layer: LayerSpec, settings: Settings, own: Config, view: View | None, *, no_llm: bool
 ) -> None:
-    """Draw what the layer did, what it does, what it costs, and what the profile has it at."""
+    """Draw the layer's result, purpose and cost, and whether it is on in the profile."""
     on = layer.enabled(settings)
     acting = layer_line(view.shown.trace(layer.name), view.shown) if view else ""
     words = NO_LLM if no_llm else acting if on else layer.off(settings)
@@ -201,7 +201,7 @@ def _tell(
 
 
 def draw_more(visit: Visit) -> None:
-    """Draw the settings that are no layer's, files of settings, and the visitor's name."""
+    """Draw the settings outside the layers, the settings files, and the visitor's name."""
     settings, own = visit.settings, state.own()
     others = [info for info in fields() if info.section in OTHERS]
     changed = any(settings.get(info.path) != own.settings.get(info.path) for info in others)
@@ -220,8 +220,8 @@ def draw_more(visit: Visit) -> None:
 
 
 def _files(settings: Settings, files: TextFiles) -> None:
-    """Draw the form that saves the settings under a name, their download, what was saved before
-    with its buttons, and the upload of a file, which is loaded completely or not at all."""
+    """Draw the form that saves the settings under a name, their download, the saved settings with
+    their buttons, and the upload of a file, which is loaded completely or not at all."""
     with st.form("save-as", border=False):
         st.text_input(
             "Save settings as", key="settings-name", placeholder="strict",

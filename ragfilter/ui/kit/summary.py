@@ -1,5 +1,5 @@
-"""What the filter did: the headline; the strip, with what is kept and why, and what every layer let
-through; and before and after as two stacks of titled chunks, row by row.
+"""What the filter did: the headline; the strip, with the kept chunks, the reason, and what every
+layer let through; and before and after as two stacks of titled chunks, row by row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 
 def draw(view: View, story: Story) -> None:
-    """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
+    """Draw one sentence on what the filter did and, small below it, any doubts."""
     prices = view.resources.bench.prices
     price = (prices.prompt, prices.currency) if prices else ()
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
@@ -53,7 +53,7 @@ def draw(view: View, story: Story) -> None:
 
 
 def draw_headline(sentence: str, falls: Sequence[DropGroup]) -> None:
-    """Draw a sentence with its figures in bold, and each reason of `falls` with its sign."""
+    """Draw a sentence with bold figures, and each reason in `falls` with its sign."""
     words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", html.text(sentence))
     for fall in falls:
         count, _, reason = html.text(fall.line).partition(" ")
@@ -63,7 +63,7 @@ def draw_headline(sentence: str, falls: Sequence[DropGroup]) -> None:
 
 
 def draw_strip(view: View) -> None:
-    """Draw how many chunks are kept and why, and what every layer let through."""
+    """Draw how many chunks are kept, why, and how many each layer let through."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
     decided = html.fact((*why(result), ""))
@@ -86,7 +86,7 @@ def draw_strip(view: View) -> None:
 
 
 def unnamed(view: View) -> str:
-    """A sentence naming an uncommon word of the question that nothing kept has, if any."""
+    """A sentence naming an uncommon word of the question that no kept chunk has, if any."""
     kept, info = view.mine.kept, current_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
@@ -94,7 +94,7 @@ def unnamed(view: View) -> str:
 
 
 def _fitted(view: View) -> str:
-    """That the current thresholds were fitted to another collection or model."""
+    """A warning if the current thresholds were fitted to another collection or model."""
     info = current_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
@@ -103,7 +103,7 @@ def _fitted(view: View) -> str:
 
 
 def why(result: PoolResult) -> tuple[str, str]:
-    """What decided how many chunks stay: a label and the numbers that were compared."""
+    """What decided how many chunks stay, as a label and the compared numbers."""
     if result.settings.judge.enabled:
         return _judged(result)
     detail = cutoff_detail(result)
@@ -132,11 +132,11 @@ def _judged(result: PoolResult) -> tuple[str, str]:
 
 
 def _funnel(result: PoolResult, summary: Summary) -> str:
-    """What was retrieved, and what every layer that is on let through."""
+    """How many chunks were retrieved, and how many each enabled layer let through."""
     ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
     steps = [_step(summary, "retrieved", "", "muted", summary.retrieved, ms, asked)]
     for each, line in summary.layers:
-        # Nobody can switch top_k, so it is named only where it drops hits.
+        # Nobody can switch top_k off, so it is named only where it drops hits.
         if each.enabled and (each.layer != "top_k" or each.n_out < each.n_in):
             name, sign = each.layer, theme.LAYERS[each.layer].sign
             colour = f"layer-{name}"
@@ -157,13 +157,13 @@ def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float
 
 
 MAX_ROWS = 15
-"""Rows that are drawn. If there are more, chunks that stay go first."""
+"""How many rows are drawn. If there are more, kept chunks take precedence."""
 TITLE_WIDTH = 42
 
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A chunk of a stack, what became of it at which layer by which setting, and why in words;
+    """A chunk of a stack: its outcome, the layer and setting that decided, and why in words. It is
     `alone` if the other stack lacks it. Both answers cite it by its `number`, 0 for none."""
 
     chunk_id: str
@@ -178,7 +178,7 @@ class StackRow:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One side. An entry is None where only the other stack has a chunk."""
+    """One side. An entry is None if only the other stack has a chunk there."""
 
     label: str
     entries: tuple[StackRow | None, ...]
@@ -190,7 +190,7 @@ class Stack:
 
 
 def before_and_after(result: PoolResult, falls: Sequence[DropGroup]) -> tuple[Stack, Stack]:
-    """What a plain search would send, with what `falls` of it, and what passes the filter."""
+    """The chunks that a plain search would send, with the drops in `falls`, and the kept ones."""
     kept = {hit.id: hit for hit in result.kept}
     plain = unfiltered(result.pool, result.settings, result.user)
     fell = {i: fall for fall in falls for i in fall.ids}
@@ -221,8 +221,8 @@ def draw_stacks(
     stacks: Sequence[Stack], among: PoolResult, *, key: str = "stacks",
     on_open: Callable[[str], None] | None = None,
 ) -> None:  # fmt: skip
-    """Draw the stacks side by side. A title keeps what tells it from all hits it is `among`.
-    `on_open` gets the id of a chunk that was chosen."""
+    """Draw the stacks side by side. Shortened titles stay distinct from all hits in `among`.
+    `on_open` gets the id of the chosen chunk."""
     shown = _shown_rows(stacks)
     rows = [[stack.entries[row] for row in shown] for stack in stacks]
     stacked = (each.title for entries in rows for each in entries if each)
@@ -245,11 +245,11 @@ def _opened(key: str, on_open: Callable[[str], None]) -> None:
 
 
 def _shown_rows(stacks: Sequence[Stack]) -> list[int]:
-    """The rows that are drawn: all, or those that stay and the first others."""
+    """The rows to draw: all, or the kept ones and the first of the others."""
     count = len(stacks[0].entries)
     if count <= MAX_ROWS + 1:
         return list(range(count))
-    # The last stack has what stays.
+    # The last stack has the kept chunks.
     ranked = sorted(range(count), key=lambda row: stacks[-1].entries[row] is None)
     return sorted(ranked[:MAX_ROWS])
 

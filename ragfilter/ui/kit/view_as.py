@@ -1,8 +1,8 @@
-"""Whose view the page shows: the choice of a user, what it changes, and the users to choose from.
+"""Whose view the page shows: choosing a user, applying the choice, and the users on offer.
 
 Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance. There is no
-login: this previews what a user would see. The departments of the whole collection are offered,
-whatever the question is, so they do not reveal whether a hidden chunk would match.
+login: this previews what a user would see. It offers the departments of the whole
+collection for every question, so they do not reveal whether a hidden chunk would match.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MAX_LEVEL = 5
 NAMES: ShelfSpec[tuple[str, ...]] = ShelfSpec(16)
-"""The departments of collections."""
+"""The departments of each collection."""
 
 
 def draw_chip() -> None:
-    """Draw whose view the page shows; a click opens the choice of another one.
+    """Draw whose view the page shows. A click opens the choice of another user.
 
-    User and operator are never part of a profile or settings file.
+    No profile or settings file names a user or operator.
     """
     session = state.session()
     on = state.CLEARANCE not in session.changes
@@ -56,7 +56,7 @@ def _draw_choice() -> None:
         help="Chunks of a higher level are hidden.",
         **widget.of(LEVEL, user.level, lambda level: _become(level=level)),
     )  # fmt: skip
-    # In the order in which they were chosen; a user's are sorted.
+    # Keep the order in which they were chosen; the user's own are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
@@ -68,7 +68,7 @@ def _draw_choice() -> None:
 
 
 def seen_as() -> str:
-    """Who looks, in a few words: ``Guest``, ``level 2 · treasury``, ``operator``."""
+    """The viewer in a few words: ``Guest``, ``level 2 · treasury``, ``operator``."""
     user = state.user()
     if user.unrestricted:
         return "everyone"
@@ -105,7 +105,7 @@ def departments(resources: Resources) -> tuple[str, ...]:
 
 
 def offered_users() -> Mapping[str, User]:
-    """The users to choose from: the demo's own, or the public's."""
+    """The users to choose from: the demo's own, or a guest."""
     if state.session().collection != "demo":
         return {"Guest": User()}
     from ragfilter.ingest import demo
@@ -114,7 +114,7 @@ def offered_users() -> Mapping[str, User]:
 
 
 def choose_user(name: str) -> None:
-    """Choose one of the users, in the widget called `name`."""
+    """Draw the list of users as the widget called `name`."""
     users = offered_users()
     now = next((each for each, user in users.items() if user == state.session().user), None)
     widget.select(

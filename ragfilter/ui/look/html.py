@@ -1,6 +1,6 @@
-"""Elements of the page that Streamlit lacks, and the page's own scripts, which are its components.
+"""Page elements that Streamlit lacks, and the page's own scripts, as Streamlit components.
 
-Text from outside is escaped, or shown literally. In our own, `code` is between backticks.
+Text from outside is escaped or shown literally. In our own text, `code` is between backticks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
 
 
 def unseen_heading(words: str, *, level: int = 2, name: str = "") -> None:
-    """Draw a heading for screen readers only. It is read as `name`, if there is one."""
+    """Draw a heading for screen readers only, which read `name` instead if it is given."""
     named = f' aria-label="{text(name)}"' if name else ""
     draw(f'<h{level} class="rf-unseen"{named}>{text(words)}</h{level}>')
 
@@ -52,14 +52,14 @@ def sign(mark: Mark, name: str) -> str:
 
 
 def outcome_sign(outcome: Outcome, layer: LayerName, setting: str = "") -> str:
-    """The sign of a hit's outcome, and of the `setting` that decided."""
+    """The sign of a hit's outcome, given the layer and `setting` that decided."""
     name = f"layer-{layer}" if outcome == "dropped" else outcome
     return sign(theme.mark(outcome, layer, setting), name)
 
 
 def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
-    """The text of a chunk with what the prune layer struck, each with what it contributes; empty if
-    nothing of it was struck."""
+    """The text of a chunk with the sentences that the prune layer struck, each with what it adds;
+    empty if none was struck."""
     detail = result.trace("prune").detail
     parts = detail.pieces.get(chunk_id, ()) if isinstance(detail, Pruning) else ()
     if not isinstance(detail, Pruning) or not any(part.struck for part in parts):
@@ -83,13 +83,13 @@ def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> No
 
 
 def verdict(words: str, *, good: bool) -> None:
-    """Draw what came out of an action, in words."""
+    """Draw the outcome of an action, in words."""
     look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
     draw(f'<p class="rf-verdict {look}" role="{role}">{text(words)}</p>', width="content")
 
 
 def chunk_head(title: str, facts: Iterable[str], more: str = "") -> None:
-    """Draw the title of a chunk and what is known of it; `more` is HTML."""
+    """Draw the title of a chunk and facts about it; `more` is HTML."""
     listed = "".join(f"<span>{text(fact)}</span>" for fact in facts if fact)
     head = f'<h3>{text(title)}</h3><p class="rf-facts">{listed}</p>'
     draw(f'<div class="rf-chunk">{head}{more}</div>')
@@ -115,7 +115,7 @@ def download(
     icon: str = "download", **given: Any,
 ) -> None:  # fmt: skip
     """Draw a button that downloads `data`, made on the click, as the file `name`. The click starts
-    no run, which could remove the file before the browser has it. `given` goes to Streamlit."""
+    no run, because that could remove the file too early. `given` goes to Streamlit."""
     given = {"on_click": "ignore", "icon": f":material/{icon}:"} | given
     st.download_button(label, data, name, guess_type(name)[0], key=key, help=about, **given)
 
@@ -126,12 +126,12 @@ def heading(words: str) -> None:
 
 
 def empty(head: str, remedy: str = "") -> None:
-    """Draw what is missing, and what would provide it."""
+    """Draw what is missing, and how to get it."""
     st.markdown(f"**{message(head)}** {message(remedy)}")
 
 
 def facts(label: str, rows: Iterable[Fact]) -> None:
-    """Draw a row of facts; `label` is its name for screen readers."""
+    """Draw a row of facts, which screen readers call `label`."""
     body = "".join(map(fact, rows))
     draw(f'<section class="rf-strip" aria-label="{text(label)}">{body}</section>')
 
@@ -143,14 +143,14 @@ def fact(row: Fact) -> str:
 
 
 def hint(text: str) -> None:
-    """Explain the control before it. With a hidden label, Streamlit hides the label's help too."""
+    """Explain the control before it. Streamlit hides the help of a hidden label."""
     st.markdown("", help=text, width="content")
 
 
 def choice(
     label: str, options: Iterable[str], about: str = "", *, key: str, default: str,
 ) -> str:  # fmt: skip
-    """Draw a choice that is kept all session, and `about` at a question mark. Returns it."""
+    """Draw a choice, kept for the session, with `about` at a question mark. Returns the choice."""
     chosen = st.segmented_control(
         label, list(options), key=key, default=default, required=True, persist_state="session",
         label_visibility="collapsed",
@@ -161,7 +161,7 @@ def choice(
 
 
 def mount(script: str, html: str | None = None, **given: Any) -> Any:
-    """Run `script`, a file below `ragfilter/ui`, beside its `html`. `given` goes to Streamlit.
+    """Run `script`, a file below `ragfilter/ui`, with its `html`. `given` goes to Streamlit.
     Returns the component's state."""
     return _register(script, html)(**given)
 
@@ -174,8 +174,8 @@ def _register(script: str, html: str | None) -> ComponentRenderer:
 
 
 def dress() -> None:
-    """Add the style sheet to the page, once per run. Charts and tables have the colours of the run
-    that drew them, so switching the theme starts another run, with a callback that does nothing."""
+    """Add the style sheet to the page, once per run. Charts and tables keep the colours of the run
+    that drew them, so a callback that does nothing starts another run when the theme changes."""
     dark = theme.is_dark()
     st.html(theme.stylesheet(dark=dark))
     mount(

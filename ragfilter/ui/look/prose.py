@@ -1,9 +1,9 @@
-"""Text as Markdown: from outside, with nothing active in it; from a model, formatted; and our own
+"""Text as Markdown: text from outside, made inactive; text from a model, formatted; and our own
 messages, which may contain names from outside. Pure.
 
-Streamlit reads labels, tooltips and messages as Markdown. A chunk may contain the address of a
-picture, or make a model write one. A browser that loads it would report what was read to the owner
-of that address. So text from outside never becomes a picture, or a link that hides its target.
+Streamlit reads labels, tooltips and messages as Markdown. A chunk may contain a picture's address,
+or make a model write one. Loading the picture would tell the owner of that address what was read.
+So text from outside never becomes a picture, or a link that hides its target.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import re
 _CITED = re.compile(r"((?:\[\d+(?:\s*[,;–-]\s*\d+)*\]\s*)+)(?<!\s)")
 # Characters that start Markdown within a line, and Streamlit's ``:name[…]``.
 _MARKUP = re.compile(r"[\\`*_\[\]<>#!|~$&]|:(?=[A-Za-z_])")
-# Characters that make a list or a heading of a line that starts with them.
+# Characters that turn a line starting with them into a list or a heading.
 _BEGINS = re.compile(r"^(\s*\d*)([-+=.)])")
 # The start of an icon, emoji or address, or a sign between spaces that Streamlit draws as an arrow
-# or dash (``->``). Streamlit looks for those in the rendered text, in which an escape is gone but
-# an invisible word joiner is not.
+# or dash (``->``). Streamlit looks for them in the rendered text, which has lost escapes but keeps
+# an invisible word joiner.
 _FOUND = re.compile(
     r":(?=[\w+/-]+:|//)|@|www(?=\.)|(?<![^\s\ufeff])[-<>~](?=(?:->|[->=])(?:[\s\ufeff]|$))",
     re.IGNORECASE,
 )
 _JOINER = "\u2060"
-# The middle of a picture or link, and of the definition of one.
+# The middle of a picture or link, or of its definition.
 _FETCHED = re.compile(r"!(?=\[)|\](?=[(:])")
-# A dollar sign, escaped or not. This pattern and the next one match a run of one sign once, from
-# its beginning, because an answer may consist of nothing else.
+# A dollar sign, escaped or not. This pattern and the next match a run of one sign once, from its
+# beginning, because an answer may consist of nothing else.
 _DOLLAR = re.compile(r"(?<!\\)\\*+\$")
-# The opening fence of a code block that may be a Mermaid diagram: those can contain pictures.
+# The opening fence of a code block that may be a Mermaid diagram, which can contain pictures.
 _DRAWN = re.compile(r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[ \t]*+(?=[m&])", re.IGNORECASE)
-# Within a line: a blank line ends code, and what follows would be Markdown again.
+# Within a line, because a blank line ends code and the rest would be Markdown again.
 _CODE = re.compile(r"`([^`\r\n]+)`")
 
 

@@ -1,8 +1,8 @@
 """The palette of outcomes and layers: a colour, a sign and a marker shape for each.
 
-Every view uses it, so that a thing looks the same in curve, funnel, table and panel. Signs and
-shapes differ as well as colours. The colours can be told apart with every kind of colour vision, in
-light and dark; tests/test_theme.py has the figures. Plots have its colours too.
+Every view and plot uses it, so that things look the same in curve, funnel, table and panel. Signs
+and shapes differ as well as colours. People with any kind of colour vision can tell the colours
+apart, in light and dark; tests/test_theme.py has the figures.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ICON = (
     'stroke-width="1.8" stroke-linecap="round"/>'
     '<circle cx="4.9" cy="15.5" r="1.8" fill="#fff"/></svg>'
 )
-"""The product's logo: a curve with its cliff. Embedded, so that it needs no network."""
+"""The product's logo: a curve with its cliff, embedded so that it needs no network."""
 
 TEXT = ("#1b2527", "#e3e9e7")
 MUTED = ("#5b696b", "#93a2a2")
@@ -59,7 +59,7 @@ def is_dark() -> bool:
 
 
 def mark(outcome: Outcome, layer: LayerName, setting: str = "") -> Mark:
-    """The mark of the layer that dropped the hit, by that `setting`; otherwise of the outcome."""
+    """The mark of the layer and `setting` that dropped the hit; otherwise of the outcome."""
     if outcome != "dropped":
         return OUTCOMES[outcome]
     return registry.layer(layer).marks.get(setting, LAYERS[layer])
@@ -73,7 +73,7 @@ def chips(*, dark: bool) -> dict[str, str]:
 
 
 def verdicts(*, dark: bool) -> dict[str, str]:
-    """The tint of a verdict by its sign: the outcome's or, for dropped chunks, the judge's."""
+    """The tint of each verdict sign: the outcome's or, for dropped chunks, the judge's."""
     marks = (*OUTCOMES.values(), LAYERS["judge"])
     return {mark.sign: tint(mark, dark) for mark in marks}
 
@@ -93,8 +93,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 def stylesheet(*, dark: bool) -> str:
     """The page's style sheet: the palette as variables, then `style.css`.
 
-    `light-dark()` follows the theme in the browser, so switching it needs no rerun. Only dialogs
-    and popovers, which are outside the element that Streamlit themes, need `dark`.
+    `light-dark()` follows the theme in the browser, so a switch needs no rerun. Only dialogs and
+    popovers, which are outside the element that Streamlit themes, need `dark`.
     """
     pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
     pairs |= {"on-primary": ON_PRIMARY, "lost": LOST}
@@ -112,7 +112,7 @@ def stylesheet(*, dark: bool) -> str:
 
 
 def _printed_light(pairs: Iterable[tuple[str, str]]) -> str:
-    """Rules that print in the light colours what a plot or table drew in the dark ones."""
+    """Rules that print plots and tables drawn in dark colours in the light ones."""
     rules = (
         f'.main-svg [style*="{what}:{written}"] {{{what}: {light} !important}}'
         for light, dark in pairs
@@ -160,7 +160,7 @@ class Ink:
 
 
 UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
-"""A click selects points, and the others keep their colours."""
+"""A click selects points; the others keep their colours."""
 
 
 def trace(mode: str, places: Iterable[tuple[Any, Any]], **more: Any) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from ragfilter.ui.session.views import View, Visit
 
 
 def draw(here: Visit) -> None:
-    """Draw the question, and in scenes what plain search found, what falls for which reason, and
-    the outcome with both answers."""
+    """Draw the question, then scenes: what plain search found, what each reason drops, and the
+    outcome with both answers."""
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
@@ -36,7 +36,7 @@ def draw(here: Visit) -> None:
     current_story = story_of(view.mine)
     _head(view)
     falls = current_story.drops_from_unfiltered
-    # The last scene adds what passes from farther down.
+    # The last scene adds kept chunks from below the first k.
     last = len(falls) + bool(current_story.beyond)
     now = min(state.session().scene, last)
     if now < last:
@@ -53,7 +53,7 @@ def draw(here: Visit) -> None:
 
 
 def _head(view: View) -> None:
-    """Draw the question, for whom it is answered, and the buttons."""
+    """Draw the question, the user it is answered for, and the buttons."""
     with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
@@ -64,7 +64,7 @@ def _head(view: View) -> None:
 
 
 def _pruned(view: View) -> None:
-    """Offer to show what of the chunks is not in the prompt."""
+    """Offer to show which parts of the chunks are not in the prompt."""
     detail = view.mine.trace("prune").detail
     if not isinstance(detail, Pruning) or detail.before == detail.after:
         return

@@ -219,7 +219,7 @@ def asked_question(
     use_trace: bool = False,
 ) -> AskedQuestion:  # fmt: skip
     """A question asked now, of the current version of the collection; with `use_trace`, of what
-    a trace recorded and the user may see, if there is any. Raises StoreError."""
+    a trace recorded and the user can see, if there is any. Raises StoreError."""
     stored = resources.bench.collection(collection).snapshot()
     there: tuple[str, ...] = ()
     # Questions are answered without the database, too.

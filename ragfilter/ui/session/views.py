@@ -98,7 +98,7 @@ class View:
 
     asked: AskedQuestion
     result: PoolResult
-    """All decisions, including those on chunks that its user may not see."""
+    """All decisions, including those on chunks that its user cannot see."""
     operator: bool
     resources: Resources
 
@@ -147,7 +147,7 @@ class View:
 
     @cached_property
     def exported(self) -> tuple[ChunkRow, ...]:
-        """The hits that may be exported: those that the user may see."""
+        """The hits that may be exported: those that the user can see."""
         return rows(self.mine) if self.operator else self.rows
 
 

@@ -1,5 +1,5 @@
-"""The Tune page: settings suggested by cross-validation, in one card, applied only by a click; and
-a map for exploring by hand.
+"""The Tune page: a card with settings suggested by cross-validation, applied only by a click, and a
+map for exploring by hand.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ BEST = "the best of all"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to tune for, and whether settings that rerank are tried."""
+    """The target of tuning, and whether to try settings that rerank."""
 
     target: Target
     rerank: bool
@@ -96,8 +96,8 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What tuning found for the settings `before`, which were `called` so, with the pools it found
-    it on. `anew`: it recalibrated."""
+    """What tuning found for the settings `before`, named `called`, with the pools that it used.
+    `anew` says that it recalibrated."""
 
     tuning: Tuning
     before: Settings
@@ -112,7 +112,7 @@ class Suggestion:
             try:
                 changes_made = changes(self.pools, labels.qrels, self.before, after, user)
             except SettingsError:
-                # The settings before do not apply here, as the card says.
+                # The earlier settings do not apply here, as the card says.
                 changes_made = ()
             self.known[after] = changes_made
         return [each for each in self.known[after] if each.lost > each.won]
@@ -179,7 +179,7 @@ def _carry_over(visit: Visit, asked: Mapping[str, str]) -> None:
 
 
 def _carried_over(visit: Visit) -> None:
-    """Draw what was carried over, if it was requested."""
+    """Draw the carried-over thresholds, if they were requested."""
     job = visit.resources.jobs.find(_key(visit, None, None))
     after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=STOP)
     if after is None:
@@ -191,7 +191,7 @@ def _carried_over(visit: Visit) -> None:
 
 
 def _changes(before: Settings, after: Settings) -> None:
-    """Draw what changes, and what was set by hand."""
+    """Draw the changes, and the limits that tuning leaves alone."""
     if lines := wording.changed(before, after):
         items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
         html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
@@ -211,8 +211,8 @@ def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool =
 
 
 def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
-    """Start tuning, or recalibrating if `again`, unless it is already running. An earlier
-    suggestion is replaced, because it was compared with the settings of that time."""
+    """Start tuning, or recalibrating if `again`, unless it is already running. Replaces an earlier
+    suggestion, which was compared with the settings of that time."""
     backends = visit.resources.backends(state.session().collection)
     settings, user, profile = visit.settings, state.user(), state.session().profile
     called = state.settings_label()
@@ -294,7 +294,7 @@ def _losses(lost: list[QueryChange], labels: Labels) -> None:
 
 
 def _more(tuning: Tuning) -> None:
-    """Draw every strategy tuned alone, and the caveats about the figures."""
+    """Draw each strategy tuned alone, and the caveats about the figures."""
     with st.expander("Every strategy, and how sure the figures are", key="tuned-alone"):
         target = tuning.target.figure
         named = wording.compared_means(tuning)
@@ -318,8 +318,8 @@ def _more(tuning: Tuning) -> None:
 
 
 def _key(visit: Visit, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
-    """The key of a suggestion, which without labels carries over. It does not include the cutoff's
-    settings, so applying the suggestion does not discard it."""
+    """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
+    cutoff's settings, so applying the suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
     now = state.session()
     version = visit.resources.bench.version_seen(now.collection, state.user())

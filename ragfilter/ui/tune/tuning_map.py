@@ -1,5 +1,5 @@
-"""A map over one or two settings, for exploring by hand: gathers every labelled question, replays
-them in the background under many values, and plots the figures. A click sets the settings.
+"""A map over one or two settings, for exploring by hand. Gathers every labelled question, replays
+them in the background with many values, and plots the figures. A click sets the settings.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ POOLS: ShelfSpec[Mapping[str, Pool]] = ShelfSpec(4)
 
 @dataclass(frozen=True, slots=True)
 class ReplayedMap:
-    """A map, and the labelled questions that it replays, with their pools."""
+    """A map, with the labelled questions that it replays and their pools."""
 
     labels: Labels
     pools: Mapping[str, Pool]
@@ -58,13 +58,13 @@ class ReplayedMap:
 
 def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> ReplayedMap | None:
     """Wait for the map over these axes. It gathers all questions when its button is `pressed`, and
-    is then replayed for other settings, too. None if there is none, or if it was stopped or
+    later only replays them for other settings. None if there is no map, or if it was stopped or
     failed."""
     resources, settings = visit.resources, visit.settings
     backends, user = resources.backends(state.session().collection), state.user()
     pools_key, shelf = _key(visit, labels, axes), resources.shelf(POOLS)
-    # Without the settings of the axes and their record: a click on the map changes only those, and
-    # the map stays valid.
+    # Leave out the settings of the axes and their record. A click on the map changes only those,
+    # so the map stays valid.
     moving = {*axes, RECORD}
     others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
     key = ("map", pools_key, others, user, axes)
@@ -89,7 +89,7 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
         job = start()
     found = jobs.result(job, "mapping", "Gathering", stop=STOP)
     if found is not None and not found.surface.holds(settings):
-        # Its grid was chosen around other values.
+        # The grid was chosen around other values.
         found = jobs.result(start(), "mapping-anew", "Replaying", stop=STOP)
     if job is None:
         html.empty(
@@ -104,12 +104,12 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
 
 def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
     """The key of gathered pools: collection, labels, user, and the settings that decide how far a
-    search goes and which hits have rerank scores. A click on the map changes only its axes."""
+    search goes and which hits get rerank scores. A click on the map changes only its axes."""
     settings = gathering_for(visit.settings, *axes)
     quality = settings.quality
     scored: list[object] = [quality.enabled]
     if quality.enabled and quality.reranker != "none":
-        # With a score for the first hits of every question, thresholds decide nothing.
+        # If the first hits of every question have scores, thresholds decide nothing.
         names = [layer.name for layer in LAYERS]
         early = names[: names.index("quality") + (not always_reranks(quality))]
         scored = [reranker_key(quality), quality.max_top_k]
@@ -131,9 +131,9 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
 def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
-    """The measure over both settings as square markers, since Streamlit reports no clicks on a
-    plotly heatmap. One below them fills the gaps between them. With one setting, a line with a
-    point for each value."""
+    """The measure over both settings as square markers, because Streamlit reports no clicks on a
+    Plotly heatmap; one below them fills their gaps. With one setting, a line with a point for
+    each value."""
     ink = Ink.of(dark)
     flat = surface.figures[measure].ravel()
     pairs = [(x, y) for x in surface.xs for y in surface.ys]
@@ -238,14 +238,14 @@ def explore(visit: Visit, labels: Labels) -> None:
 
 
 def warn(settings: Settings, labels: Labels) -> None:
-    """Say if these labels chose the settings, so that figures flatter."""
+    """Warn if these labels chose the settings, which flatters the figures."""
     learned = in_sample(settings, labels_version(labels), state.session().collection)
     if learned:
         html.aside(learned)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
-    """Draw which settings the map covers and which measure it shows."""
+    """Draw the choice of axes and measure, and return it."""
     paths = axes(settings)
     first = st.selectbox(
         "Horizontal axis", paths, index=paths.index(usual(paths)), key="map-x",
@@ -308,7 +308,7 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
     html.facts("Map", facts)
     if surface.left_out:
         html.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
-    # Of the first one only: the two notes would hardly differ.
+    # Only for the first, because the two notes would hardly differ.
     for word, place in places[:1]:
         at = surface.at(place)
         caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
@@ -334,12 +334,12 @@ def _choose(key: str, replayed: ReplayedMap) -> None:
 
 
 def _set(replayed: ReplayedMap, place: int) -> None:
-    """Set the sliders to a place on the map, and record the labels that it was chosen on."""
+    """Set the sliders to a place on the map, and record the labels that it was chosen with."""
     before, values = state.settings(), replayed.surface.values(place)
     provenance, pools = Provenance.of(replayed.labels), replayed.pools.values()
     some = next(iter(pools))
     after = before.with_values(values)
-    # What other labels or an earlier click chose, and is still current, stays on record.
+    # Choices by other labels or earlier clicks stay on record while they are current.
     record = before.cutoff.tuned_on
     values_only = True
     if record is not None and not differences(record, some, before.quality):
@@ -351,13 +351,13 @@ def _set(replayed: ReplayedMap, place: int) -> None:
 
 
 def _before(settings: Settings) -> Settings | None:
-    """The settings that the last click replaced, if it led to these settings of this collection."""
+    """The settings that the last click replaced, if it made the current ones here."""
     collection, new, old = state.session().map_click or ("", None, None)
     return old if (collection, new) == (state.session().collection, settings) else None
 
 
 def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
-    """Draw the questions that the last click changed, worst first. A click opens one."""
+    """Draw the questions that the last click changed, worst first. Clicking a row opens it."""
     old = _before(settings)
     if old is None:
         html.empty(

@@ -1,4 +1,4 @@
-"""The chunks of a collection and the states of their rules, as this session may see them."""
+"""The chunks of a collection and the states of their rules, as this session can see them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ragfilter.ui.session.views import View
 
 LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)
 VISIBLE: ShelfSpec[Catalogue] = ShelfSpec(8)
-"""Of collections, what a user may see."""
+"""What a user can see of each collection."""
 PART = "rules-part"
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 TITLE_WIDTH = 44
-"""Characters of a title in a table; a longer one is shortened before its distinctive end."""
+"""Characters of a title in a table. A longer title loses text before its distinctive end."""
 MAX_READ = 1_000
 MAX_OPTIONS = 500
 MAX_ASKED, MAX_LABELLED = 100, 500
-"""The most recent questions asked, and the first labelled ones, on which changes are tried."""
+"""How many of the last asked and the first labelled questions changes are tried on."""
 SIGNS = {
     "invalid": ("✕", theme.LAYERS["query_must"]),
     "warning": ("!", theme.OUTCOMES["fallback"]),
@@ -54,7 +54,7 @@ STATES_HELP = (
 
 @dataclass(frozen=True)
 class Desk:
-    """A collection as `user` sees it; `chunks` are the ones they may see."""
+    """A collection as `user` sees it; `chunks` holds the ones that they can see."""
 
     collection: str
     version: str
@@ -65,18 +65,18 @@ class Desk:
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """What the visible chunks depend on, for caches."""
+        """A cache key: everything that the visible chunks depend on."""
         return self.collection, self.version, self.user
 
     @cached_property
     def labels(self) -> Labels | None:
         """The labels of the visible chunks; None if there are none. Raises StoreError."""
-        # Read once, and not again for every key that is pressed.
+        # Read once, not at every key press.
         return measuring.every_label(self.resources, self.collection, self.user)
 
     @cached_property
     def questions(self) -> Mapping[str, str]:
-        """The questions on which changes are tried: labelled, and last asked. Raises StoreError."""
+        """The labelled and last asked questions that changes are tried on. Raises StoreError."""
         labelled = {} if self.labels is None else self.labels.labelled
         first = dict(list(labelled.items())[:MAX_LABELLED])
         asked = list(self.resources.bench.labels.queries(self.collection, ASKED).items())
@@ -91,14 +91,14 @@ class Desk:
         return crc32(repr((self.questions, qrels)).encode())
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
-        """The whole chunk, None if it does not exist or may not be seen."""
+        """The whole chunk; None if it does not exist or is hidden."""
         if not chunk_id or chunk_id not in self.chunks:
             return None
         key = (self.collection, self.version, chunk_id)
         return self.resources.chunks.of(key, lambda: self.read((chunk_id,))[chunk_id])
 
     def name(self, chunk_id: str) -> str:
-        """The title of a chunk, or its id if it has none or is gone."""
+        """The title of a chunk, or its id if it has no title or is gone."""
         chunk = self.chunks.get(chunk_id)
         return chunk_id if chunk is None else chunk.name
 
@@ -107,7 +107,7 @@ class Desk:
         return telling_titles([self.name(i) for i in chunk_ids], width)
 
     def read(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        """Visible chunks by id, without texts if they are too many. Raises StoreError."""
+        """Visible chunks by id, without texts if there are too many. Raises StoreError."""
         listed = {i: self.chunks[i] for i in ids if i in self.chunks}
         if len(listed) > MAX_READ:
             return listed
@@ -128,7 +128,7 @@ def open_desk(collection: str, settings: Settings, resources: Resources) -> Desk
 
 
 def listing(work: Desk) -> Listing:
-    """The rows of the collection, cached per version, with unsaved drafts marked."""
+    """The rows of the collection, cached for each version, with unsaved drafts marked."""
     journal, shelf = work.resources.bench.journal, work.resources.shelf(LISTINGS)
     key = (*work.key, journal.export_mark(work.collection))
     drafts, checks = state.drafted(), work.resources.checks
@@ -151,7 +151,7 @@ def rule_filter() -> RuleFilter:
 
 
 def draw_filter(work: Desk, rows: Listing | None = None) -> None:
-    """Draw the filter. Without `rows`, also say how many chunks it admits."""
+    """Draw the filter. Without `rows`, also draw how many chunks it admits."""
     every = listing(work) if rows is None else rows
     with html.row("rules-filter", "bottom"):
         st.text_input(
@@ -183,8 +183,8 @@ def selected(work: Desk) -> tuple[ListingRow, ...]:
 
 
 def ordered(work: Desk, rows: Listing) -> tuple[str, ...]:
-    """The ids that the filter admits. Their order stays the same while rules are saved, so that
-    *next* continues from the same place."""
+    """The ids that the filter admits. Their order does not change when rules are saved, so that
+    *Next* continues from the same place."""
     content = work.resources.bench.collection(work.collection).content
     # A foreign collection has no fingerprint of its content.
     of = (work.collection, work.user, rule_filter(), content, len(work.chunks))
@@ -217,16 +217,16 @@ def chips(*, dark: bool) -> dict[str, str]:
 
 
 def states(view: View) -> dict[str, tuple[str, ...]]:
-    """The states of the rule of each chunk in a result. Findings that involve several rules are
-    looked for among these chunks only."""
-    # Without texts, as on the Rules page: which texts were fetched depends on the settings.
+    """The rule states of each chunk in a result. Findings that involve several rules consider only
+    these chunks."""
+    # Without texts, as on the Rules page, because the settings decide which texts were fetched.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
     return {row.id: row.words for row in listing.with_drafts(state.drafted()).rows}
 
 
 def edited(view: View) -> dict[str, list[str]]:
-    """How the rule of each chunk in a result was edited; only chunks with an edited rule."""
+    """How rules were edited, for the chunks in a result whose rule was edited."""
     before = _exported(view)
     rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
     changed, drafted = {i for i in before if before[i] != rules[i]}, state.drafted()
@@ -237,9 +237,9 @@ def edited(view: View) -> dict[str, list[str]]:
 
 
 def _exported(view: View) -> dict[str, str | None]:
-    """The rules of edited chunks as they were at the last export, for chunks of the result."""
+    """The rules at the last export, for the edited chunks of the result."""
     shown = [hit.id for hit in view.shown.hits]
     try:
         return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
     except StoreError:
-        return {}  # The editor shows what is wrong with the journal.
+        return {}  # The editor shows the journal's error.

@@ -1,10 +1,10 @@
-"""Rules drafted by an LLM: for the open chunk, whose editor the draft fills, or for all filtered
-ones, as findings. Nothing is saved as a rule.
+"""Rules drafted by an LLM: for the open chunk, in its editor, or for all filtered chunks, as
+findings. Nothing is saved as a rule.
 
-Source: docs/design.md#drafting. A collection has one run at a time, in the background. A draft is
-stored in the workspace as it is made, so neither a closed tab nor a killed server loses one. A
-chunk is read again before it is sent, and sent only if the *user* may see it, even if an operator
-is looking: hidden chunks are sent to no LLM.
+Source: docs/design.md#drafting. A collection has one run at a time, in the background. Each draft
+is stored in the workspace at once, so neither a closed tab nor a killed server loses it. A chunk is
+read again before it is sent, and sent only if the *user* can see it, even if an operator is
+looking: no LLM gets hidden chunks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ragfilter.ui.session.state import RuleDraft
 Run = Job[list[Draft]]
 DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
 SAMPLE = 40
-"""Chunks of the selection from which the cost is estimated."""
+"""How many of the selected chunks the cost is estimated from."""
 LOOK_S = 0.5
 MAX_REASONS = 8
 NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
@@ -48,7 +48,7 @@ UNSENT = "Nothing was sent: the chunk is gone, or the user can no longer see it.
 
 
 def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
-    """Put the draft that was asked for into the editor. Returns True while it is being made."""
+    """Put the requested draft into the editor. Returns True while it is being made."""
     rules = state.session().rules
     if rules.awaited is None or rules.awaited[:2] != (collection, chunk.id):
         return False
@@ -69,7 +69,7 @@ def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
 
 
 def in_editor(chunk: Chunk, collection: str, resources: Resources) -> Draft | None:
-    """The draft that is the unsaved text of the chunk, if it is one."""
+    """The draft in the chunk's editor, if the unsaved text is one."""
     if (typed := state.draft(chunk.id)) is not None:
         for draft in _stored(collection, resources):
             if draft.chunk_id == chunk.id and draft.rule and draft.rule.pretty == typed.text:
@@ -104,8 +104,8 @@ def draw_button(
 def draw_note(
     chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool
 ) -> None:
-    """Draw who drafted the rule in the editor with which template, its doubts and tokens; while it
-    is being made, the progress."""
+    """Draw which model and template drafted the rule in the editor, with its doubts and tokens, or
+    the progress while it is being made."""
     job = last_run(collection, resources)
     with st.container(key="draft-note", gap="small"):
         if busy and job is not None:
@@ -129,18 +129,18 @@ def _note(draft: Draft, resources: Resources) -> str:
 
 @state.tell_errors()
 def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
-    """Ask for a draft of one rule. `rule` is the stored one that the author sees: saving the draft
-    must not overwrite one that is stored in the meantime."""
+    """Ask for a draft of one rule. `rule` is the stored rule that the author sees, because saving
+    the draft must not overwrite a newer one."""
     open_resources().bench.drafts.forget(collection, [chunk_id])
     _start(collection, [chunk_id])
     state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
 def draw(work: Desk) -> None:
-    """Draw what drafting the filtered chunks would cost, the progress, and what was drafted."""
+    """Draw the cost of drafting the filtered chunks, the progress, and the drafts."""
     collection, resources = work.collection, work.resources
     job = last_run(collection, resources)
-    # How far a run is tells how many chunks its starter drafts, of which others may not know.
+    # Progress reveals how many chunks the starter drafts, and others must not know.
     shown = job is None or work.user.unrestricted or work.user == job.owner
     busy = is_running(collection, resources)
     if resources.bench.chat is None:
@@ -160,7 +160,7 @@ def draw(work: Desk) -> None:
 
 
 def findings(work: Desk) -> list[Finding]:
-    """The drafts that are not saved, each with its doubts."""
+    """The unsaved drafts, each with its doubts."""
     drafted = [draft for draft in _visible(work) if draft.rule is not None]
     drafted = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
     if not drafted:
@@ -174,8 +174,8 @@ def findings(work: Desk) -> list[Finding]:
 def _doubted(
     work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | None
 ) -> list[Finding]:
-    """The drafts with their remarks, what the linter finds in them beside the stored rules, and
-    which labelled questions would lose their chunk."""
+    """The drafts with their remarks, the linter's findings about them among the stored rules, and
+    the labelled questions that would lose a chunk."""
     rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
     doubts = {draft.chunk_id: dict.fromkeys(draft.remarks) for draft in drafted}
     for finding in analyse({**work.chunks, **work.read(rules)}, rules):
@@ -196,12 +196,12 @@ def _doubted(
 
 
 def _begin(work: Desk) -> None:
-    """Draw what drafting would cost, and the button that starts it."""
+    """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
     there = {draft.chunk_id for draft in _visible(work) if draft.rule is not None}
     left = [row.chunk for row in desk.selected(work) if row.id not in there]
     left = [chunk for chunk in left if sender.sees(chunk)]
-    # Rules that somebody wrote are drafted again only if the filter shows no other chunks.
+    # Chunks with a written rule are drafted only if the filter shows no others.
     chosen = [chunk for chunk in left if not chunk.rule] or left
     if not chosen:
         html.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
@@ -215,7 +215,7 @@ def _begin(work: Desk) -> None:
 
 
 def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
-    """The approximate cost of the first answers, estimated from a sample, in words."""
+    """The approximate cost of first answers in words, estimated from a sample."""
     resources = work.resources
     chat = resources.bench.chat
     step = -(-len(chosen) // SAMPLE)
@@ -247,7 +247,7 @@ def _progress(job: Run, collection: str) -> None:
 
 
 def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
-    """Draw how many drafts there are, why chunks have none, and the button that forgets them."""
+    """Draw the number of drafts, why some chunks have none, and the button that forgets them."""
     figures = total(drafted, 0)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
@@ -274,7 +274,7 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
 
 
 def last_run(collection: str, resources: Resources) -> Run | None:
-    """The last run over this collection since the server started, None if there is none."""
+    """The last run over this collection since the server started; None if there is none."""
     return resources.jobs.find(("drafting", collection))
 
 
@@ -292,7 +292,7 @@ def _stop(collection: str) -> None:
 
 def _start(collection: str, ids: Sequence[str]) -> None:
     """Draft rules for these chunks, unless a run over the collection is in progress."""
-    # The user whose clearance decides whether a chunk may be sent.
+    # This user's clearance decides which chunks are sent.
     user, resources = state.user(), open_resources()
     chat, templates = resources.bench.chat, resources.bench.templates()
     if chat is None:
@@ -318,7 +318,7 @@ def _start(collection: str, ids: Sequence[str]) -> None:
 def _readable(
     collection: str, ids: Sequence[str], user: User, resources: Resources
 ) -> Iterator[Chunk]:
-    """The chunks as they are when their turn comes, without those that are deleted or hidden."""
+    """The chunks as they are at their turn, without deleted or hidden ones."""
     store = resources.bench.collection(collection)
     for chunk_id in ids:
         chunk = store.chunks([chunk_id]).get(chunk_id)

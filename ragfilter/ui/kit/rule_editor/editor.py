@@ -1,7 +1,7 @@
-"""The `query_must` editor of one chunk, used on every page: JSON and form of the same rule, errors
-at their place, findings with their fix, save, undo and redo.
+"""The `query_must` editor of one chunk, used on every page: a rule as JSON or a form, with errors
+in place, findings with their fix, save, undo and redo.
 
-The form reads and writes the text of the editor, so both always agree.
+The form reads and writes the editor's text, so both always agree.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ GROUP = "The question must contain one of these. A group without terms is remove
 NEW = "Type terms to add a group. The question must match every group."
 UNREADABLE = "This is the stored rule. The effect of yours appears once it can be read."
 DrawEffect = Callable[[str | None], None]
-"""Draws the effect of a rule, given in its stored form."""
+"""Draws the effect of a rule in its stored form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule is edited by `user`. `more` are findings
-    about the stored rule that involve other rules. With `turns`, the editor has its own buttons to
-    undo and redo."""
+    """A chunk whose rule `user` edits. `more` has the findings about
+    the stored rule that involve other rules. With `turns`, the editor has its own buttons to undo
+    and redo."""
 
     chunk: Chunk
     collection: str
@@ -62,7 +62,7 @@ class Editing:
 
 
 def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
-    """Draw the editor, and the effect of what is typed `beside` it, or by default below."""
+    """Draw the editor, and the effect of its text `beside` it or, by default, below."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
     busy = drafting.collect(chunk, collection, resources)
     draft = state.draft(chunk.id)
@@ -77,11 +77,11 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         )  # fmt: skip
     if view == FORM:
         _form(chunk.id, text, chunk.rule, disabled=busy)
-        # Saving would read a text area of before.
+        # Saving would read the previous text area.
         st.session_state.pop(widget.current(EDITOR), None)
     else:
         _json(chunk.id, drawn, chunk.rule, error.place if error else "", disabled=busy)
-    # This container stays in view, since errors and the outcome of saving are shown there.
+    # This container stays in view, because it shows errors and the outcome of saving.
     with st.container(key="rule-foot", gap="small"):
         _buttons(it, busy=busy)
         outcome = saving.outcome_of(chunk.id, str)
@@ -106,7 +106,7 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
 
 
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
-    """Draw the rule as text, with what is at the place `wrong` marked."""
+    """Draw the rule as text, with the place `wrong` marked."""
     st.text_area(
         "query_must", text, height=HEIGHT, placeholder="No rule: this chunk always passes.",
         disabled=disabled,
@@ -122,7 +122,7 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
 
 
 def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
-    """Draw the form, a row of chips for each group, or how to repair an unreadable text."""
+    """Draw the form, with a row of chips for each group, or a hint if the text is unreadable."""
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
@@ -131,8 +131,8 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
     fields = _fields(chunk_id, rule.contain_one_of)
     write = (chunk_id, len(fields), stored)
     with st.container(key="rule-form", gap="small"):
-        # An empty field has the key of the group that it will become, so it stays the same widget
-        # and further typing goes into that group.
+        # An empty field has the key of the group that it will become. It stays the same widget, so
+        # further typing goes into that group.
         number = 0
         for i, group in enumerate(fields):
             number += bool(group)
@@ -148,8 +148,8 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
 
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-    """The groups, followed by an empty one. An emptied field keeps its place as long as the groups
-    are the form's, since somebody may be typing in it."""
+    """The groups, followed by an empty one. An emptied field keeps its place while the groups come
+    from the form, because somebody may be typing in it."""
     known, n_fields = state.session().rules.fields
     fields = tuple(_terms(f"rule-group-{i}") for i in range(n_fields if known == chunk_id else 0))
     while fields and not fields[-1]:
@@ -163,7 +163,7 @@ def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[s
 def _chips(
     name: str, terms: Sequence[str], label: str, write: tuple[Any, ...], disabled: bool
 ) -> None:
-    # Only the field's own terms are options. Others would be offered again when they are removed,
+    # Only the field's current terms are options. A removed term would otherwise be offered again
     # and could come back with the next key.
     chosen = list(dict.fromkeys(terms))
     st.multiselect(
@@ -176,7 +176,7 @@ def _chips(
 def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
     """Update the text from the form."""
     if state.session().rules.fields[0] != chunk_id:
-        # The browser has not replaced the form of another chunk yet.
+        # The browser still shows another chunk's form.
         return
     rule = Rule().with_parts(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
@@ -208,14 +208,14 @@ def _buttons(it: Editing, *, busy: bool) -> None:
                 it.collection, it.guard, disabled=not possible,
                 about=about if possible else f"Nothing to {act}.",
             )  # fmt: skip
-        # Last, so that no button moves when this one appears or disappears.
+        # Drawn last, so that no button moves when this one comes or goes.
         if state.draft(chunk.id):
             html.button(
                 "Discard", "rule-discard", saving.discard, chunk.id,
                 about="Discards your unsaved text.",
             )  # fmt: skip
         elif not chunk.rule:
-            # On the rule that the author sees, not on one that is saved meanwhile.
+            # Based on the rule that the author sees, not on a newer one.
             html.button(
                 "Template", "rule-template", saving.set_draft, template(chunk.name), chunk.id,
                 chunk.rule, about="Starts a rule from the title.",
@@ -223,7 +223,7 @@ def _buttons(it: Editing, *, busy: bool) -> None:
 
 
 def _confirmation(it: Editing) -> None:
-    """Draw the confirmation that is needed before the rule is saved, undone or redone."""
+    """Draw the confirmation required before the rule is saved, undone or redone."""
     edit = saving.pending(it.chunk.id)
     if edit is None:
         return
@@ -265,7 +265,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
 
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
-    """Draw both versions of a rule that somebody else changed in the meantime."""
+    """Draw both versions of a rule that somebody else has changed."""
     html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):

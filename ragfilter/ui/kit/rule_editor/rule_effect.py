@@ -1,7 +1,7 @@
-"""What a change of rules would do to questions, before it is saved.
+"""How changed rules would affect questions, shown before saving.
 
-Changes are tried on the labelled questions of the workspace and the demo, and on those that were
-asked last. They are gathered in the background, without the judge.
+Changes are tried on the labelled questions of the workspace and the demo, and on the last asked
+ones. They are gathered in the background, without the judge.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ NO_LABELS = (
     "Inspect, or import labelled questions on Evaluate."
 )
 POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
-"""What was gathered, by question."""
+"""The gathered pools, by question."""
 RENEWED: ShelfSpec[tuple[object, GatheredQuestions]] = ShelfSpec(4)
 EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
 def gathered(work: Desk) -> GatheredQuestions | None:
-    """The questions with the current rules; None while there are none, or if that failed."""
+    """The gathered questions with the current rules; None until they are ready, or if it failed."""
     job = _job(work)
     if job is None or not job.done or job.failure:
         return None
@@ -57,7 +57,7 @@ def gathered(work: Desk) -> GatheredQuestions | None:
 
 def wait(work: Desk) -> None:
     """Show the progress until the questions are gathered, then redraw the page with them. Using
-    the page ends only the waiting."""
+    the page ends the waiting, not the gathering."""
     job = _job(work)
     if job is not None and not job.done:
         jobs.until_done(job, "rules-gathering", "Gathering the questions, once")
@@ -65,7 +65,7 @@ def wait(work: Desk) -> None:
 
 
 def available(work: Desk) -> bool:
-    """Whether there are questions. Draws what is missing."""
+    """Whether questions are gathered or being gathered. Draws hints and any failure."""
     if work.labels is None:
         html.aside(NO_LABELS)
     job = _job(work)
@@ -82,7 +82,7 @@ def _again() -> None:
 
 
 def _job(work: Desk, known: GatheredQuestions | None = None) -> Job[GatheredQuestions] | None:
-    """The job that gathers the questions; with `known`, searches again for those in need."""
+    """The job that gathers the questions; with `known`, it searches again for short ones."""
     wanted = work.questions
     if not wanted:
         return None
@@ -108,12 +108,12 @@ def _job(work: Desk, known: GatheredQuestions | None = None) -> Job[GatheredQues
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
-    """Whether `rule`, in the form in which it would be stored, differs from the chunk's rule."""
+    """Whether `rule`, in its stored form, differs from the chunk's rule."""
     return (rule or None) != as_stored(chunk.rule)
 
 
 def as_stored(text: str | None) -> str | None:
-    """A rule in the form in which it would be stored; an invalid one as it is."""
+    """A rule in its stored form; an invalid one unchanged."""
     rule = read_rule(text and text.strip())
     return None if rule is None else rule.text
 
@@ -148,15 +148,15 @@ def _effect(work: Desk, known: GatheredQuestions, changes: Changes) -> Effect:
 
 
 def confirm(work: Desk, changes: Changes, key: str) -> bool:
-    """Draw what `changes` would do, and return whether they may be saved. Asks for confirmation if
-    a labelled question would lose a chunk it needs."""
+    """Draw the effect of `changes`. Returns whether they can be saved. Asks for confirmation if a
+    labelled question would lose a relevant chunk."""
     known = gathered(work) if available(work) else None
     if known is not None:
         _draw(work, _effect(work, known, changes))
     losses = harm(work, changes)
     confirmed = state.session().rules.confirmed
     if confirmed.get(key) != changes:
-        # The earlier confirmation was for other changes.
+        # The confirmation was given for other changes.
         confirmed[key] = dict(changes)
         st.session_state[key] = False
     if not losses:
@@ -168,7 +168,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
 
 
 def guard(work: Desk, chunk_id: str, text: str, *, immediate: bool = False) -> str:
-    """The harm that saving `text` would do, as `harm` says it."""
+    """The harm that saving `text` would do, as worded by `harm`."""
     try:
         return harm(work, {chunk_id: stored_form(text)}, immediate=immediate)
     except RuleError:
@@ -176,9 +176,9 @@ def guard(work: Desk, chunk_id: str, text: str, *, immediate: bool = False) -> s
 
 
 def harm(work: Desk, changes: Changes, *, immediate: bool = False) -> str:
-    """Which labelled questions would lose a relevant chunk, in words; empty if none. Questions
-    that are not gathered, or with `immediate` all, are checked by the rules alone: whether they
-    meet a chunk's rule now and would no longer meet it."""
+    """Which labelled questions would lose a relevant chunk, in words; empty if none. For questions
+    not gathered yet, or for all if `immediate`, only the rules are checked: a question loses a
+    chunk if it meets the chunk's rule now and would no longer meet it."""
     known = None if immediate else gathered(work)
     losing = []
     if known is not None:
@@ -194,8 +194,8 @@ def harm(work: Desk, changes: Changes, *, immediate: bool = False) -> str:
 
 
 def _losing(work: Desk, changes: Changes, first: int) -> list[str]:
-    """The labelled questions, from the one at `first` on, that need a changed chunk, meet its rule
-    now and would no longer meet it."""
+    """The labelled questions from position `first` on that need a changed chunk and meet its rule
+    now, but would no longer meet it."""
     known = work.labels
     if known is None or len(known.labelled) <= first:
         return []
@@ -241,7 +241,7 @@ def _draw(work: Desk, effect: Effect) -> None:
 
 
 def _told(labelled: int, asked: int) -> str:
-    """The questions on which changes are tried: ``156 labelled questions and 2 asked``."""
+    """The questions that changes are tried on: ``156 labelled questions and 2 asked``."""
     first = counted(labelled, "labelled question") if labelled else ""
     return " and ".join(filter(None, (first, f"{asked:,} asked" if asked else "")))
 

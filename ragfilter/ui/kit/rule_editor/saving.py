@@ -1,7 +1,7 @@
 """Unsaved rules, and saving, undoing and redoing one chunk's rule from the page.
 
 Typed text is a draft until it is saved or discarded. A failure never loses it. The browser keeps
-it too, so that a reload or a restart of the server loses nothing and nobody else sees it.
+a copy that nobody else sees, so a reload or a restart of the server loses nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ragfilter.ui.session.views import author
 T = TypeVar("T")
 Act = Turn | Literal["save"]
 Guard = Callable[[str, str], str]
-"""Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
+"""Takes chunk id and text. Returns the harm that saving would do, in words; empty if none."""
 EDITOR, TYPING, KEPT = "rule-editor", "rule-typing", "rule-kept"
 MAX_CHARS = 1_000_000
 """Maximum number of characters accepted from a browser."""
@@ -46,7 +46,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class HarmfulEdit:
-    """The harm that an action over the `expected` rule would do; `draft` was in the editor."""
+    """The harm that an action on the `expected` rule would do; `draft` was in the editor."""
 
     act: Act
     expected: str | None
@@ -55,13 +55,13 @@ class HarmfulEdit:
 
 
 def outcome_of(chunk_id: str, kind: type[T]) -> T | None:
-    """The outcome of the last action on this chunk's rule, if it is of this kind."""
+    """The outcome of the last action on this chunk's rule, if it has this type."""
     of, outcome = state.session().rules.last
     return outcome if of == chunk_id and isinstance(outcome, kind) else None
 
 
 def pending(chunk_id: str) -> HarmfulEdit | None:
-    """The edit that waits for confirmation, as long as the editor still holds the same text."""
+    """The edit that waits for confirmation, while the editor still holds the same text."""
     edit = outcome_of(chunk_id, HarmfulEdit)
     return edit if edit and edit.draft == state.draft(chunk_id) else None
 
@@ -70,10 +70,10 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 def act(
     act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
 ) -> None:
-    """Save, undo or redo, unless `guard` objects; then answer the open question again."""
+    """Save, undo or redo unless `guard` objects, then update the open question's result."""
     _forget()
-    # While only the form is shown, there is no text area. One that was replaced before the browser
-    # has drawn that may have reported the draft.
+    # The form has no text area. A replaced one may have reported the draft before the browser
+    # drew the new one.
     text = widget.value_of(EDITOR)
     draft = state.draft(chunk_id)
     if draft and (text is None or text == state.session().rules.drawn):
@@ -113,13 +113,13 @@ def act(
         try:
             pools.follow_edits(resources)
         except RagfilterError:
-            # Asking the question again shows what is wrong.
+            # Asking the question again shows the error.
             state.renew()
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
-    """Let the draft start from the rule now `stored`, if it started from the one `seen` before.
-    Returns what to say about the draft."""
+    """Rebase the draft on the rule now `stored`, if it started from the one `seen` before.
+    Returns a note about the draft."""
     draft = state.draft(chunk_id)
     if draft is None or draft.text == pretty_rule(stored):
         discard(chunk_id)
@@ -130,7 +130,7 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
 
 
 def _forget() -> None:
-    """Clear the outcome of the last action, because another one begins."""
+    """Clear the outcome of the last action, because a new one begins."""
     state.session().rules.last = ("", None)
 
 
@@ -140,7 +140,7 @@ def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str
 
 
 def error_text(error: RagfilterError) -> str:
-    """An error in words, in which a place in a rule is called what the form calls it."""
+    """An error in words, which names a place in a rule as the form does."""
     if not isinstance(error, RuleError):
         return str(error)
     place = f"{place_name(error.place)}: " if error.place else ""
@@ -148,37 +148,36 @@ def error_text(error: RagfilterError) -> str:
 
 
 def base(chunk_id: str, rule: str | None) -> str | None:
-    """The stored rule from which the chunk's draft or unfinished text started, so that saving does
+    """The stored rule that the chunk's draft or unfinished text started from, so that saving does
     not overwrite a newer change unseen. Without either, the stored `rule`."""
     draft = state.draft(chunk_id) or outcome_of(chunk_id, RuleDraft)
     return rule if draft is None else draft.base
 
 
 def type_on(chunk_id: str, rule: str | None) -> None:
-    """Show the effect of the text while it is still being typed. It does not become a draft yet,
-    because replacing the editor would lose what has been typed since. `rule` is the stored
-    rule."""
+    """Show the effect of the text while it is being typed. It is no draft yet, because replacing
+    the editor would lose any text typed since. `rule` is the stored rule."""
     typed_for, text = st.session_state[TYPING].typed
-    # Otherwise the browser still shows another chunk, or the editor has lost the focus and its text
-    # is already a draft.
+    # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is
+    # already a draft.
     if typed_for == chunk_id and widget.value_of(EDITOR) == state.session().rules.drawn:
         started_from = base(chunk_id, rule)
         _forget()
         text = whole(text)
-        # If the text is back to how it was drawn, nothing is unfinished.
+        # If the text equals the drawn one, nothing is unfinished.
         if text != state.session().rules.drawn:
             show_outcome(chunk_id, RuleDraft(text, started_from))
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
-    """The text being typed into a chunk's editor; `text`, as it was drawn, if none is."""
+    """The text being typed into a chunk's editor, or `text`, as drawn, if nobody is typing."""
     state.session().rules.drawn = text
     unfinished = outcome_of(chunk_id, RuleDraft)
     return text if unfinished is None else unfinished.text
 
 
 def set_draft(text: str, chunk_id: str, rule: str | None) -> None:
-    """Make `text` the draft of a chunk whose stored rule is `rule`; equal text is not a draft."""
+    """Make `text` the draft of a chunk whose stored rule is `rule`, unless both are equal."""
     draft = RuleDraft(whole(text), base(chunk_id, rule))
     _forget()
     store_draft(chunk_id, None if draft.text == pretty_rule(rule) else draft)
@@ -224,8 +223,8 @@ def tell_restored(chunk: Chunk) -> None:
 
 
 def keep_in_browser() -> None:
-    """Store the drafts of this session in the browser, with what is being typed, and restore those
-    of an earlier session. Called where the editor can be drawn."""
+    """Store this session's drafts and unfinished text in the browser, and restore those of an
+    earlier session. Called where the editor can be drawn."""
     now = state.session()
     drafts, (chunk_id, outcome) = dict(now.drafts), now.rules.last
     if isinstance(outcome, RuleDraft):
@@ -236,7 +235,7 @@ def keep_in_browser() -> None:
 
 
 def _restore() -> None:
-    """Restore what the browser has stored. Text typed in the meantime takes precedence."""
+    """Restore the drafts from the browser. Text typed since takes precedence."""
     now, kept = state.session(), parse_drafts(st.session_state[KEPT].found)
     new = kept.keys() - now.drafts.keys()
     now.drafts |= {place: kept[place] for place in new}
@@ -244,7 +243,7 @@ def _restore() -> None:
 
 
 def parse_drafts(kept: Any) -> dict[tuple[str, str], RuleDraft]:
-    """The drafts that a browser has stored. It can send anything; the rest is ignored."""
+    """The drafts that a browser has stored. It can send anything; invalid rows are ignored."""
     try:
         rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MAX_CHARS else []
     except (ValueError, RecursionError):

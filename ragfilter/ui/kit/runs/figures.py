@@ -1,5 +1,5 @@
-"""The figures of Evaluate and Tune: the table, whose rows `evaluate.frame` makes, best first, and
-the plots of a run, as plain data for Plotly."""
+"""The figures of Evaluate and Tune: the table of rows from `evaluate.frame`, best first, and the
+plots of a run, as plain data for Plotly."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LABELS = {
     "unlabelled": "unlabelled", "f1_most": "F1 upper bound",
 }  # fmt: skip
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
-"""What rows are sorted by."""
+"""The measures that rows can be sorted by."""
 FIRST = ("f1", "precision", "recall", "kept", "tokens")
-"""The figures that a table shows unless all are asked for."""
+"""The figures that a table shows by default."""
 HELP = {
     "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
     "ms": "Milliseconds to filter, without the search. A plain search does not filter.",
@@ -39,16 +39,16 @@ HELP = {
 FORMATS = {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}
 HIGHEST, OWN = "★", "●"
 NARROW, WIDTH, ROW_HEIGHT = 62, 72, 32
-"""The widths of columns with a figure and the height of a row, in pixels: a window 900 wide shows
-all that a table has at first, one 400 wide the first figure with its interval."""
+"""The widths of figure columns and the height of a row, in pixels. A window 900 wide shows all
+default columns, and one 400 wide the first figure with its interval."""
 
 
 def draw(
     rows: Sequence[Row], measure: str, *, key: str, own: str = "", every: bool = False,
     prices: Prices | None = None,
 ) -> None:  # fmt: skip
-    """Draw rows with the interval of `measure`. With `own`, the name of the visitor's row, they are
-    sorted by it, and the best one and the visitor's are marked."""
+    """Draw rows with the interval of `measure`. With `own`, the name of the visitor's row, rows are
+    sorted by `measure`, and the best one and the visitor's are marked."""
     shown = [name for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
              if name in rows[0] or (name == "cost" and prices)]  # fmt: skip
     columns: dict[str, list[Any]] = {"settings": _marked_names(rows, own)}
@@ -84,7 +84,7 @@ def draw(
 
 
 def _marked_names(rows: Sequence[Row], own: str) -> list[str]:
-    """What rows are called, with the signs of the first one and the visitor's `own`, if given."""
+    """The names of rows, with the signs of the first one and the visitor's `own`, if given."""
     shown = []
     for n, row in enumerate(rows):
         names = row.get("names") or [row["variant"]]
@@ -103,7 +103,7 @@ def _ends(name: str, interval: Interval | None) -> str:
 HEIGHT = 360
 SMALL = LEGEND | {"font": {"size": 12}}
 THREE_DECIMALS = {"tickformat": ".3f"}
-"""The axis of a measure or a distance, with the same decimals as in tables."""
+"""The axis of a measure or a distance, with as many decimals as in tables."""
 SYMBOLS = {
     "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
     "oracle": "cross",
@@ -111,7 +111,7 @@ SYMBOLS = {
 
 
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
-    """Precision against recall for every row, with the line of the oracle."""
+    """Precision against recall for every row, with the oracle's line."""
     ink = Ink.of(dark)
     data = [theme.trace(
         "lines", frontier(curves), name="oracle, by weight of recall", hoverinfo="skip",
@@ -134,7 +134,7 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
 
 
 def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
-    """How many questions keep 0, 1, 2 … chunks with the settings of the run."""
+    """How many questions keep 0, 1, 2 … chunks with the run's settings."""
     ink = Ink.of(dark)
     data = [{
         "type": "bar", "x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept},
@@ -142,7 +142,7 @@ def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
     }]  # fmt: skip
     drawn = layout(ink, "chunks kept", "questions")
     if max(counts, default=0) < 6:
-        # There is no half a question.
+        # Half a question does not exist.
         drawn["yaxis"]["dtick"] = 1
     return {"data": data, "layout": drawn}
 
@@ -150,7 +150,7 @@ def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
 def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[str, Any]:
     """The distances of all questions, relevant chunks and others marked, with a line across."""
     ink = Ink.of(dark)
-    # A place that is nowhere ends each curve.
+    # An empty point ends each curve.
     places = (
         place
         for curve in curves

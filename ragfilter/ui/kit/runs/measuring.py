@@ -1,4 +1,4 @@
-"""What Evaluate, Tune and Compare measure with: the chosen questions, and runs over them."""
+"""The chosen questions and the runs over them, for Evaluate, Tune and Compare."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ MEASURED: ShelfSpec[MeasuredRun] = ShelfSpec(8)
 
 @dataclass(frozen=True, slots=True)
 class ChosenSet:
-    """A query set of the chosen collection. `given` are its labelled questions, with labels only
-    for chunks the user may see; None if there are none, and `why` says so."""
+    """A query set of the chosen collection. `given` has its labelled questions, labelled only
+    for chunks that the user can see; None if there are none, and `why` gives the reason."""
 
     visit: Visit
     collection: str
@@ -63,12 +63,12 @@ class ChosenSet:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Everybody's labels of chunks that the user may see. Raises StoreError."""
+        """Everybody's labels of chunks that the user can see. Raises StoreError."""
         return visible_labels(self.book.standing(self.collection), self.chunks, self.user)
 
     def gone(self) -> tuple[list[str], int]:
-        """The set's labelled chunks that no longer exist, and how many of its labelled questions
-        are therefore missing from `given`. Empty unless the user may see everything, because others
+        """The set's labelled chunks that no longer exist, and how many labelled questions are
+        therefore missing from `given`. Empty unless the user can see everything, because others
         must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.given is None:
             return [], 0
@@ -99,7 +99,7 @@ def chosen_set(visit: Visit, name: str = "") -> ChosenSet:
 
 
 def sets_of(visit: Visit) -> dict[str, int]:
-    """The number of questions in every set, as the user may know it. Raises StoreError."""
+    """How many questions of every set the user can see. Raises StoreError."""
     bench, collection = visit.resources.bench, state.session().collection
     user = state.user()
     catalogue = {} if user.unrestricted else bench.collection(collection).entries()
@@ -107,7 +107,7 @@ def sets_of(visit: Visit) -> dict[str, int]:
 
 
 def usual(sets: Mapping[str, int]) -> str:
-    """The current query set: the chosen one, otherwise the first with questions."""
+    """The current query set: the chosen one or, without a choice, the first with questions."""
     chosen = state.session().query_set
     if chosen not in sets:
         chosen = next((name for name, count in sets.items() if count), next(iter(sets)))
@@ -129,12 +129,12 @@ def choose(chosen: ChosenSet) -> None:
 
 
 def called(sets: Mapping[str, int], name: str) -> str:
-    """A set's title with its count; the title says if an LLM's labels count."""
+    """A set's title with its count. The title says if an LLM's labels count."""
     return f"{query_sets.title(name, llm=counts_llm_labels())} · {numbers.count(sets.get(name, 0))}"
 
 
 def explain(chosen: ChosenSet) -> None:
-    """Say why nothing can be measured or, if an LLM's labels count, how far they agree with
+    """Draw why nothing can be measured or, if an LLM's labels count, how well they agree with
     people's. Raises StoreError."""
     if chosen.why is not None:
         html.empty(chosen.why.message, chosen.why.remedy)
@@ -143,7 +143,7 @@ def explain(chosen: ChosenSet) -> None:
 
 
 def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
-    """The labels of the chunks that the user may see, from the workspace and the demo; None if
+    """The labels of the chunks that the user can see, from the workspace and the demo; None if
     there are none. Cached. Raises StoreError."""
     book, opened = resources.bench.labels, resources.bench.collection(collection).snapshot()
     # Rules make no difference.
@@ -157,14 +157,14 @@ def every_label(resources: Resources, collection: str, user: User) -> Labels | N
 
 
 def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
-    """The labelled questions that the user may see, in order. Cheap. Raises StoreError."""
+    """The labelled questions that the user can see, in order. Cheap. Raises StoreError."""
     labels = every_label(resources, collection, state.user())
     return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:
-    """The saved runs of this collection, newest first; for a user from whom chunks may be hidden,
-    those made as the same user, since the figures of others may count hidden chunks."""
+    """The saved runs of this collection, newest first. A user from whom chunks may be hidden
+    gets only their own runs, because the figures of others may count hidden chunks."""
     user = state.user()
     runs = visit.resources.bench.runs.saved(state.session().collection)
     return {run.id: run for run in runs if user.unrestricted or run.plan.viewer == user}
@@ -174,8 +174,8 @@ STOP = "Stops after the current question. Measure continues from there."
 
 
 def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
-    """The plan of a run with these settings, which started from `profile`. Its query set says if an
-    LLM's labels count. Requires labelled questions. Raises StoreError."""
+    """The plan of a run with these settings, which started from `profile`. Its query set's name
+    says if an LLM's labels count. Requires labelled questions. Raises StoreError."""
     assert chosen.given is not None
     from ragfilter.evaluate import runs
 
@@ -185,7 +185,7 @@ def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
 
 
 def unfinished(chosen: ChosenSet) -> Run | None:
-    """The unfinished run that `begin` would continue, if any. Raises StoreError."""
+    """The unfinished run that `begin` would continue, or None. Raises StoreError."""
     wanted = plan(chosen, state.session().profile, chosen.visit.settings)
     return chosen.resources.bench.runs.unfinished(wanted)
 
