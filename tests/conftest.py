@@ -218,7 +218,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def wheel(run_folder: Path) -> Path:
-    """The wheel of the package, beside its sdist, built once for all workers of a run."""
+    """The wheel of the package, next to its sdist, built once for all workers of a run."""
     folder = run_folder / "wheel"
     with FileLock(run_folder / "wheel.lock"):
         if not folder.exists():

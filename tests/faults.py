@@ -239,7 +239,7 @@ TOLD: Mapping[str, tuple[str, str]] = {
     "nothing": ("sent nothing", "Try again"),
     "refuses": ("refused the connection", "Check that it runs"),
 }
-"""What a user must be told of each fault, and what to do about it."""
+"""What each fault's message must tell the user, and the remedy."""
 
 
 def url(serve: Serve, behave: Behave) -> str:

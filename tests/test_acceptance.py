@@ -152,7 +152,7 @@ OWLBEARS = {"monster-owlbear", "monster-owlbear-lair"}
         ("Tell me about owlbears", OWLBEARS, 4),
         ("monsters", MONSTERS, 4),
         ("Tell me about monsters", MONSTERS, 4),
-        # No cliff, and k holds no more.
+        # There is no cliff, so k limits the chunks.
         ("Tell me about dragons", {"category-dragon", "monster-black-dragon"}, 5),
         ("dragon", {"category-dragon", "monster-gold-dragon"}, 5),
         ("abilities", {"character-abilities", "strength"}, 5),

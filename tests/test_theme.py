@@ -28,7 +28,7 @@ THEMES = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 APART = 8.0
 """Minimum difference of any two marks: several times the just visible. Signs differ as well."""
 FAR_APART = 12.0
-"""Minimum difference of kept marks from all others, and of the four kinds of kept marks."""
+"""Minimum difference between kept marks and others, and between the four kinds of kept marks."""
 TEXT_CONTRAST = 4.5
 MARK_CONTRAST = 3.0
 

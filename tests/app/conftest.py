@@ -65,7 +65,7 @@ class Page:
 
     at: AppTest
     downloads: dict[str, Callable[[], str]]
-    """What the download buttons hold ready, by file name, as of the last run of any page."""
+    """The data of every download button by file name, from the last run of any page."""
 
     @property
     def session(self) -> Session:

@@ -1,4 +1,4 @@
-"""Empty places say what would fill them; a locked workspace says who holds it."""
+"""Empty places say what would fill them; a locked workspace says which process holds it."""
 
 from __future__ import annotations
 

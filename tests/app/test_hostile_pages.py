@@ -1,4 +1,4 @@
-"""Text from outside is shown as text on every page except Inspect, which has its own file."""
+"""Text from outside is shown literally on every page except Inspect, which has its own file."""
 
 from __future__ import annotations
 

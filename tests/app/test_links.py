@@ -1,4 +1,4 @@
-"""The address bar holds question and settings: a new session shows the same."""
+"""The address bar contains question and settings: a new session shows the same."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_a_switch_brings_its_layer_in_and_takes_it_out(
         page.switch(layer, on)
         result = library(question, profile, {f"{layer}.enabled": on})
         assert sorted(page.kept) == sorted(hit.id for hit in result.kept)
-        # A pool gathered for a user is larger, by what is hidden from them.
+        # A pool gathered for a user is larger by the chunks hidden from them.
         seen = len(page.rows) if layer == "clearance" and not on else len(rows(result))
         assert page.strip.startswith(f"{len(result.kept)} kept of {seen} retrieved")
         assert (layer in page.funnel) is on

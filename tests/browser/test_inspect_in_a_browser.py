@@ -120,7 +120,7 @@ def test_a_result_is_printed_on_one_page(open_tab: OpenTab) -> None:
     tab = open_tab({"q": CLERIC, "profile": "full"}, width=900, dark=True)
     expect(tab.keyed("answer-unfiltered")).to_be_visible()
     expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
-    # With the kept chunks, and without what can only be clicked.
+    # The sheet has the kept chunks, but no elements that only make sense on screen.
     (sheet,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
     text = " ".join(sheet.extract_text().split())
     for said in (CLERIC, "2 pass the filter", "Armor Class 6"):

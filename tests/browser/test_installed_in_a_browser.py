@@ -23,7 +23,7 @@ PAPER = "rgb(251, 251, 249)"
 def installed(
     wheel: Path, bare_environ: dict[str, str], tmp_path: Path, copy_demo: Callable[[], Path]
 ) -> Iterator[str]:
-    """The address of `ragfilter app` beside a workspace with the demo, once it answers."""
+    """The address of `ragfilter app` on a workspace with the demo, after it has answered."""
     scripts = packed.install(wheel, tmp_path / "venv", *packed.OFFLINE)
     packed.add_packages(tmp_path / "venv")
     folder = copy_demo().parent

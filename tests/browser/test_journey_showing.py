@@ -129,7 +129,7 @@ def present(tab: Any) -> None:
 
 
 def compare(tab: Any) -> str:
-    """Compare two profiles over the question. Returns what the page says of them."""
+    """Compare two profiles on the question. Returns the page's summary."""
     tab.rest().page.get_by_role("link", name="Compare").press("Enter")
     said = tab.page.locator(".rf-headline")
     tab.pick("side-a-box", "^profile unfiltered$").pick("side-b-box", "^profile adaptive-gap$")

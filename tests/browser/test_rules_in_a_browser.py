@@ -51,7 +51,7 @@ def test_a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(open_tab: 
         expect(part).to_be_in_viewport(ratio=0.5)
     here, there = text.bounding_box(), tab.rule.bounding_box()
     assert here["x"] + here["width"] <= there["x"]
-    # Letter exactly on letter, also after scrolling.
+    # The letters are exactly aligned, even after scrolling.
     before = tab.rule.input_value()
     painted = tab.keyed("rule-editor").locator(".rf-painted")
     same = """() => {

@@ -150,7 +150,7 @@ def test_fewest_tokens_at_a_recall() -> None:
     assert made.tuned.gain.of.mean == pytest.approx(
         made.best_fixed_k.tokens - made.tuned.means.tokens
     )
-    # What an earlier tuning set for F1 changes nothing.
+    # Values that an earlier tuning for F1 has set make no difference.
     prefix = PLAIN.with_values({"cutoff.prefix": True})
     again = tune(POOLS, QRELS, prefix, target=Target("tokens", 0.9), rerank=False)
     assert again.strategies["calibrated"].settings == made.strategies["calibrated"].settings

@@ -311,7 +311,7 @@ def test_the_strategies_side_by_side() -> None:
 
 @pytest.fixture
 def from_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A background is known from 4 hits on instead of 50."""
+    """Lower the number of hits needed for a background from 50 to 4."""
     for module in (base, cutoff):
         monkeypatch.setattr(module, "BACKGROUND_FROM", 4)
 

@@ -32,7 +32,7 @@ CODE = "Before.\n\n```py\na = 1\n\nb = 2\n```\n"
 
 
 class Marked:
-    """Values pieces by whether they hold one of the words."""
+    """Values pieces by whether they contain one of the words."""
 
     name = "marked"
 

@@ -106,7 +106,7 @@ def test_scores_of_another_reranker_do_not_count() -> None:
 
 
 def by_background(distances: list[float], **values: object) -> LayerOutput:
-    """In addition to the distances, 48 hits at 1.0: the background is 1.0."""
+    """Adds 48 hits at 1.0 to the distances, so that the background is 1.0."""
     settings = Settings().with_values(
         {"quality.good_by": "background", **{f"quality.{name}": v for name, v in values.items()}}
     )

@@ -87,7 +87,7 @@ SPACES = {
 
 
 def make(address: str, statements: str, vectors: Vectors) -> None:
-    """A database with one of these tables, filled from what is given."""
+    """A database with one of these tables, filled with the given values."""
     engine = sa.create_engine(address)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")

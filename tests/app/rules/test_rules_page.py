@@ -135,7 +135,7 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     assert [question.endswith("plate mail and shield?") for question in conflicts["question"]] == [
         True
     ]
-    # The same figures stand beside the chunks then.
+    # The chunks then have the same figures.
     choose_part(page, "Chunks")
     page.at.text_input(key="rules-text").set_value("clerics")
     shown = rules_frame(page.run()).set_index("id")
