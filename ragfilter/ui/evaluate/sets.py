@@ -326,7 +326,7 @@ def _propose(chosen: ChosenSet) -> None:
     html.button(
         "Propose labels", "propose", _ask_llm, chosen, requests, type="primary",
         disabled=not bill.chunks,
-        about="Its labels are marked as such, and count only if you say so under More.",
+        about="Its labels are marked, and count only if you turn them on under More.",
     )  # fmt: skip
 
 

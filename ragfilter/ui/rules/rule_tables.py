@@ -281,7 +281,7 @@ def _tested_rules(
     }  # fmt: skip
     columns = {
         "passes": number(help="Questions that meet the rule.", width=80),
-        "blocks": number(help="Questions that do not.", width=80),
+        "blocks": number(help="Questions that do not meet it.", width=80),
     }
     selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
     if selected is None:

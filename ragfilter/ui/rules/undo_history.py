@@ -39,9 +39,9 @@ def draw_turns(work: Desk) -> None:
         html.button(
             turn.capitalize(), f"rules-{turn}", _go, work, steps.get(turn, 0), turn, icon=turn,
             disabled=not possible, shortcut=keys,
-            about=f"{turn.capitalize()} the last change of rules ({keys})."
+            about=f"{turn.capitalize()} the last change to rules ({keys})."
             if possible
-            else f"No change of rules to {turn}.",
+            else f"No rule change to {turn}.",
         )  # fmt: skip
 
 

@@ -206,7 +206,7 @@ def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool =
     html.button(
         "Apply", "apply-tuning", state.apply_suggestion, changed, query_set, icon="check",
         type="primary", disabled=not changed or not allowed,
-        about="Applies these settings. Undo restores the others.",
+        about="Applies these settings. Undo restores the previous ones.",
     )  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
         with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox(
                 "Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200,
-                help="The best strategy, or one that you prefer though others score higher. "
+                help="The best strategy, or one that you prefer even if others score higher. "
                 "For example, calibrated has the recall dial.",
             )  # fmt: skip
             chosen = tuning if name == BEST else tuning.only(name)
