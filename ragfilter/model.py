@@ -342,7 +342,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of the iterative re-query: the ids asked for, and what became of them."""
+    """One round of the iterative re-query: the ids asked for, and their outcome."""
 
     number: int
     retrieved: tuple[str, ...]
@@ -418,7 +418,7 @@ class CutoffDetail:
 
     @property
     def value_name(self) -> str:
-        """What the values are, in words."""
+        """The kind of values, in words."""
         return VALUE_NAMES.get(self.value_kind) or f"distance by {self.score}"
 
 

@@ -29,9 +29,9 @@ MAX_UNITS = 300
 WITHIN = 0.15
 """Further quotes must be this close to the best score."""
 SAME = 0.92
-"""Two quotes with vectors this similar say the same."""
+"""Two quotes with vectors at least this similar say the same."""
 REPEATED = 0.9999
-"""The same for two rows that a comparison needs."""
+"""The same limit for two rows that a comparison needs."""
 ROW_BONUS = 0.25
 FAR = 0.4
 """A quote below this score does not answer the query, with the bundled model (design.md#parts)."""

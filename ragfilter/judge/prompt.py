@@ -263,5 +263,5 @@ def excerpt(query: str, text: str, tokens: int) -> str:
 
 
 def no_room(settings: Judge) -> str:
-    """The error of a prompt that asks about no chunk."""
+    """The error for a prompt that asks about no chunk."""
     return f"a prompt of {settings.max_prompt_tokens} tokens has no room for a single chunk"

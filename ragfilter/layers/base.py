@@ -1,5 +1,5 @@
-"""What a layer is: `apply(hits, inputs) -> LayerOutput`, pure, and a `LayerSpec` that describes it
-to the rest of the program. Each layer's file declares both."""
+"""The interface of a layer: `apply(hits, inputs) -> LayerOutput`, pure, and a `LayerSpec` that
+describes it to the rest of the program. Each layer's file declares both."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ragfilter.text.numbers import counted
 Metrics = Metric | Mapping[str, Metric]
 """A metric, or the metric of each named score."""
 METRICS = f"metric={' or '.join(', '.join(map(repr, get_args(Metric))).rsplit(', ', 1))}"
-"""The metrics in words."""
+"""The metrics, as listed in messages."""
 
 RANGE: dict[Metric, tuple[float, float]] = {
     "l2": (0.0, 4.0),

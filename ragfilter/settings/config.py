@@ -284,7 +284,7 @@ def _unknown(path: str, origin: str) -> SettingsError:
 
 
 SAVED = "settings"
-"""The folder of settings saved by name, in a workspace: TOML files, which `--config` reads."""
+"""The folder, in a workspace, of settings saved by name: TOML files that `--config` reads."""
 _SAVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-9]")
 
 

@@ -1,4 +1,4 @@
-"""How a setting is declared. Widgets, flags and docs read these declarations.
+"""Declarations of settings, which widgets, flags and docs read.
 
 The settings themselves are in `ragfilter.settings.schema`.
 """

@@ -81,7 +81,7 @@ class ForeignCheck:
 
 
 def openings(files: TextFiles) -> dict[str, Opening]:
-    """How each foreign collection is opened, by name. Raises StoreError if the file is damaged."""
+    """How to open each foreign collection, by name. Raises StoreError if the file is damaged."""
     try:
         given: Mapping[str, Any] = json.loads(files.read(FILE) or "{}")
         return {name: Opening(**values) for name, values in given.items()}
@@ -201,7 +201,7 @@ class Stores:
         self._known: tuple[float, dict[str, Opening]] = (-inf, {})
 
     def opening(self, name: str) -> Opening:
-        """How the collection `name` is opened."""
+        """How to open the collection `name`."""
         return self._openings().get(name, Opening())
 
     def hint(self, name: str) -> str:

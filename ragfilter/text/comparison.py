@@ -125,7 +125,7 @@ _BARE_OR = _regex(r"\sor\s")
 
 _THAN = (
     r"(?: (?:much|far|any|a lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
-    # "Higher than the estimate" is said of an amount.
+    # "Higher than the estimate" is about an amount.
     r" (?!(?:higher|lower|greater|more|less|fewer) than the (?-i:[a-z]))"
     r"(?:<more>(?: \S+){0,6}?|\w+er) than (?P<that>(?:that|those) (?:of|in|at|for) )?"
     r"(?P<right>(?!\d|one\b|\w+ed\b|the (?:limit|budget|quote|estimate|average|sum)\b).+?)"

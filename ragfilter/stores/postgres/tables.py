@@ -62,7 +62,7 @@ SELECT pg_stat_get_tuples_inserted(%(table)s::oid), pg_stat_get_tuples_updated(%
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `size` is the size of its type, -1 if it has none."""
+    """A column of a table. `size` is the size of its type; -1 if it has none."""
 
     name: str
     type: str
