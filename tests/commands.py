@@ -1,4 +1,4 @@
-"""Runs commands as `ragfilter` does: in this process, or in one of their own."""
+"""Runs commands as `ragfilter` does, in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Cli:
-    """Runs commands with these flags at their end; returns what they print, and keeps `err`. The
-    first words of a command are split, the others taken as they are."""
+    """Runs commands with these flags appended. Returns their output, and keeps standard error in
+    `err`. The first text of a command is split into words, the others are taken as they are."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], where: Sequence[str] = ()) -> None:
         self.capsys = capsys
@@ -49,7 +49,7 @@ class Cli:
 
 
 def write(path: Path, *records: object) -> str:
-    """A file with a record on each line; a text is written as it is. Returns its path."""
+    """Write a file with one record per line, or a text as it is. Returns its path."""
     text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
     path.write_text(text, encoding="utf-8")
     return str(path)

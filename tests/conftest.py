@@ -29,7 +29,7 @@ from ragfilter.models.embedders import BundledEmbedder
 if TYPE_CHECKING:
     from ragfilter.stores.chroma import ChromaStore
 
-# Until all tests are collected, hardly anything can be thrown away: what is imported stays.
+# Until all tests are collected, there is hardly any garbage, since imported objects stay.
 gc.disable()
 
 # A busy machine is slow, which does not make a law false.
@@ -97,7 +97,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """From here on garbage is looked for, but not among what was imported, which would take a tenth
+    """Enable garbage collection from here on, except for imported objects, which would take a tenth
     of the time."""
     gc.freeze()
     gc.enable()
@@ -106,8 +106,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that load a model, open a store or install something as `slow`. They run first, so
-    that no worker is left with a long file at the end. The LLM's tests need no demo, so another
-    worker can index it meanwhile."""
+    that no worker has a long file left at the end. The LLM's tests need no demo, so another worker
+    can index it meanwhile."""
     for item in items:
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
         if _folder(item) in SLOW or fixtures or item.get_closest_marker("model"):
@@ -162,8 +162,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workspace's own judge prompts, which the process knows once it is open, reach no other
-    test."""
+    """Keep a workspace's own judge prompts, which opening it makes known to the process, from other
+    tests."""
     monkeypatch.setattr(judge_prompts, "_own", None)
     judge_prompts._read.cache_clear()
 
@@ -218,7 +218,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def wheel(run_folder: Path) -> Path:
-    """The wheel of the package, beside its sdist, built once for all workers of a run."""
+    """The wheel of the package, next to its sdist, built once for all workers of a run."""
     folder = run_folder / "wheel"
     with FileLock(run_folder / "wheel.lock"):
         if not folder.exists():
@@ -242,14 +242,14 @@ def bare_environ() -> dict[str, str]:
 def demo_workspace(run_folder: Path, bare_environ: dict[str, str]) -> Path:
     """A workspace with the demo collection, indexed once for all workers of a run.
 
-    Do not open it, because one process owns a workspace. Take a copy, with `copy_demo`.
+    Do not open it, because only one process can; make a copy with `copy_demo`.
     """
     return _indexed("demo", run_folder, bare_environ)
 
 
 @pytest.fixture(scope="session")
 def adsapi_workspace(run_folder: Path, bare_environ: dict[str, str]) -> Path:
-    """The same with the collection adsapi. Take a copy of it."""
+    """The same with the collection adsapi. Use a copy of it."""
     return _indexed("adsapi", run_folder, bare_environ)
 
 
@@ -310,8 +310,8 @@ def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL. Under root it runs as another user, to whom pytest's folders are
-    closed."""
+    """The URL of a PostgreSQL server. Under root, it runs as another user, who cannot access
+    pytest's folders."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")
@@ -338,7 +338,7 @@ def address(postgres: str) -> str:
     with engine.connect() as connection:
         connection.execute(sa.text("DROP SCHEMA public CASCADE"))
         connection.execute(sa.text("CREATE SCHEMA public"))
-        # Nothing here survives the machine.
+        # Data need not survive a crash of the machine.
         connection.execute(sa.text("ALTER SYSTEM SET fsync = off"))
         connection.execute(sa.text("SELECT pg_reload_conf()"))
     engine.dispose()

@@ -1,5 +1,5 @@
-"""What the bundled model made of texts, kept in files for all processes of a run: workers and
-servers ask the same questions and rerank the same chunks again and again."""
+"""Stores the bundled model's encodings in files for all processes of a run: workers and servers ask
+the same questions and rerank the same chunks repeatedly."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _file(folder: Path, *parts: str) -> Path:
 
 
 def _save(file: Path, vectors: Any) -> None:
-    """Whole or not at all: another process may read it at once."""
+    """Save completely or not at all, since another process may read it at once."""
     part = file.with_name(f"{uuid4().hex}.npy")
     np.save(part, vectors)
     part.replace(file)

@@ -220,7 +220,7 @@ LATE = ("hangs", "hangs midway", "never ends")
 
 
 def deadline(fault: str, short_s: float) -> float:
-    """`short_s` if the endpoint falls silent, otherwise enough time for its answer to arrive."""
+    """`short_s` if the endpoint is silent, otherwise enough time for its answer to arrive."""
     return short_s if fault in LATE else PATIENT_S
 
 
@@ -239,7 +239,7 @@ TOLD: Mapping[str, tuple[str, str]] = {
     "nothing": ("sent nothing", "Try again"),
     "refuses": ("refused the connection", "Check that it runs"),
 }
-"""What a user must be told of each fault, and what to do about it."""
+"""What each fault's message must tell the user, and the remedy."""
 
 
 def url(serve: Serve, behave: Behave) -> str:

@@ -1,4 +1,4 @@
-"""A collection whose every text tries to be more than text."""
+"""A collection in which every text tries to be active."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ HOSTILE = (
     "`zqx\n\n[zqx](http://zqx.example)\n\nzqx`",
     "zqx 6 -> 7 -- (c) <- 8 <-> 9 >= 1 <= 2 ~= 3 --",
 )
-"""Texts from outside that try to be more; each holds the word ``zqx``, which nobody else writes."""
+"""Active texts from outside; each contains the word ``zqx``, which occurs nowhere else."""
 
 HTML = "<img src=x onerror=alert(1)></section><script>alert(2)</script>"
 FORMULAS = (
@@ -71,7 +71,7 @@ CHUNKS = (
 )  # fmt: skip
 
 SAID = "\n\n".join(f"{text} [{i + 1}]" for i, text in enumerate(HOSTILE))
-"""All of them as an LLM might write them."""
+"""All of these texts in one, as an LLM might write them."""
 
 
 def build(folder: Path) -> Path:

@@ -20,7 +20,7 @@ RELEVANT = {i for i, label in QRELS[QUERY_ID].items() if label > 0}
 REFS: dict[str, Any] = {r.chunk.id: r.chunk.refs for r in adsapi.records()}
 BY_TEXT = {text: i for i, text in adsapi.queries().items()}
 SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:AuthorizationCodeGrant"}
-"""What one sends and reads when signing in; no search for the question's words finds them."""
+"""What a client sends and reads to sign in; no search for the question's words finds them."""
 
 
 def decide(prompt: str) -> dict[str, str]:

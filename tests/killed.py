@@ -1,4 +1,4 @@
-"""An indexing in its own process that is killed at a chosen point, with no chance to clean up.
+"""Indexing in its own process, which is killed at a chosen point with no chance to clean up.
 
 The embedder uses the bundled model's name, so that the command line and the page can query what it
 made; its vectors need no model.

@@ -23,8 +23,8 @@ def run(*command: str | Path, cwd: Path) -> None:
 
 
 def build(folder: Path) -> Path:
-    """The wheel, beside the sdist. They are built from a copy that has tests and what an earlier
-    build left behind."""
+    """Build the wheel, next to the sdist, from a copy with tests and leftovers of an earlier build.
+    Returns the wheel's path."""
     copy, dist = folder / "source", folder / "dist"
     shutil.copytree(ROOT / "ragfilter", copy / "ragfilter",
                     ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
@@ -40,7 +40,7 @@ def build(folder: Path) -> Path:
 
 
 def install(wheel: Path, folder: Path, *options: str) -> Path:
-    """A fresh environment with the wheel; what `pip install` is told besides are `options`. Returns
+    """Install the wheel in a fresh environment, with further `options` of `pip install`. Returns
     the folder of its scripts."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=wheel.parent)
     run(*PIP, "--python", folder / "bin" / "python", "install", *options, wheel, cwd=wheel.parent)

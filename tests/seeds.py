@@ -1,6 +1,6 @@
 """The source documents' own questions, and what they expect of the filter.
 
-Figures: Filtering, "Success Criteria"; the wanted ones are those of the README.
+Figures: Filtering, "Success Criteria"; the target figures are those of the README.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FEWEST = {
 }
 """Likewise: 2–3, 8–10 and 10–12 chunks are expected."""
 RECALL = dict(zip(SEEDS, (1, 3 / 4, 3 / 4, 8 / 17, 7 / 11, 8 / 19, 8 / 13), strict=True))
-"""What `full` reaches today. It may not fall."""
+"""What `full` reaches today, as a lower bound."""
 
 
 def noise_reduction(name: str, kept: Collection[str], unfiltered: Collection[str]) -> float:

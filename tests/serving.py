@@ -1,5 +1,5 @@
-"""The app's server in a process of its own, forked from one that has read the large libraries: they
-take seconds, and a run starts some twenty servers."""
+"""The app's server in a process of its own, forked from one that has already imported the large
+libraries: this takes seconds, and a run starts some twenty servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def serve(environ: dict[str, str], port: int, log: Path, encodings: Path) -> Non
     os.chdir(ROOT)
     sys.argv = ["streamlit", "run", "app.py", "--server.port", str(port)]
     share_encodings(encodings)
-    # The libraries are not garbage, and searching them for it takes a second for each server.
+    # The libraries are not garbage, and checking them takes a second per server.
     gc.freeze()
     from streamlit.web.cli import main
 

@@ -31,8 +31,8 @@ class OneVector:
 
 
 class Large:
-    """A collection as one that is too large for a catalogue: the store itself holds hidden chunks
-    back."""
+    """A collection that is too large for a catalogue, so that the store itself withholds hidden
+    chunks."""
 
     def __init__(self, collection: Any) -> None:
         self._collection = collection

@@ -1,4 +1,4 @@
-"""What the tests replace inside Streamlit, which an update may rename."""
+"""Streamlit internals that the tests replace, which an update may rename."""
 
 from __future__ import annotations
 

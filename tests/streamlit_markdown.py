@@ -1,8 +1,8 @@
 """The active parts of Markdown as Streamlit renders it: pictures, links, icons, colours, formulas,
 and arrows and dashes in place of what was typed.
 
-Read by a real parser, then searched as Streamlit's front end searches the rendered text, in which
-an escape is gone.
+A real parser reads it, then the rendered text, without escapes, is searched as in Streamlit's front
+end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WRITTEN = {
 
 
 def acts(markdown: str) -> set[str]:
-    """The parts of the text that are more than text."""
+    """The active parts of the text."""
     tokens = READER.parse(markdown)
     kinds = {t.type for t in tokens} | {c.type for t in tokens for c in t.children or ()}
     inert = re.sub(r"(?<!\\)`[^`]+`", "", markdown)
@@ -38,7 +38,7 @@ def acts(markdown: str) -> set[str]:
 
 
 def runs(markdown: str) -> list[str]:
-    """The rendered text in the pieces in which it is searched."""
+    """The pieces of the rendered text, each of which is searched by itself."""
     pieces = [""]
     for token in READER.parse(markdown):
         for child in token.children or ():

@@ -92,8 +92,7 @@ def test_query_must_on_the_sources_questions(bench: Workbench) -> None:
     rows = {row.id: row for row in measured(bench, "query-must", seeds=True).rows}
     labels = demo.qrels()
     for name in SEEDS:
-        # Everything that a rule or a distance lets in: no relevant chunk of the unfiltered first 15
-        # is dropped.
+        # Rules and distances keep every relevant chunk among the unfiltered first 15.
         assert {*rows[name].unfiltered.ids} & relevant_of(labels[name]) <= {
             *rows[name].filtered.ids
         }
@@ -153,7 +152,7 @@ OWLBEARS = {"monster-owlbear", "monster-owlbear-lair"}
         ("Tell me about owlbears", OWLBEARS, 4),
         ("monsters", MONSTERS, 4),
         ("Tell me about monsters", MONSTERS, 4),
-        # No cliff, and k holds no more.
+        # There is no cliff, so k limits the chunks.
         ("Tell me about dragons", {"category-dragon", "monster-black-dragon"}, 5),
         ("dragon", {"category-dragon", "monster-gold-dragon"}, 5),
         ("abilities", {"character-abilities", "strength"}, 5),
@@ -203,7 +202,7 @@ def test_nothing_in_the_collection_is_about_lightsabers(
 ) -> None:
     args = ["query", "What is a lightsaber?", "-c", "demo", "-p", "adaptive-gap", "--answer"]
     assert main([*args, "--data-dir", str(copy_demo())]) == 0
-    # All five are within the best distance + 0.4, and the answer says that they do not hold it.
+    # All five are within the best distance + 0.4, and the answer says that they lack it.
     assert "may not" in capsys.readouterr().out
 
 

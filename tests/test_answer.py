@@ -105,7 +105,7 @@ def test_an_answer_by_the_model() -> None:
     assert found.cost == pytest.approx(0.0009)
     assert found.currency == "EUR"
     assert found.ms > 0
-    # What is shown is what was sent.
+    # The shown context is the one that was sent.
     assert chat.asked == [(found.prompt, 3.0)]
     assert TEXTS[0] in found.prompt[1].content
 

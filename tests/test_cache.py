@@ -1,5 +1,5 @@
-"""The LLM cache outlives the process, is limited in size, matches exactly what was asked, and never
-gets in the way."""
+"""The LLM cache outlives the process, is limited in size, matches requests exactly, and its
+failures cause none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Halves of surrogate pairs are joined or replaced, in texts and in JSON."""
+"""Surrogates are joined or replaced, in texts and in JSON."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_k_is_how_many_the_quality_layer_looks_at_first(
 def test_a_reranker_that_was_given_up_does_not_spoil_the_exit(
     copy_demo: Callable[[], Path],
 ) -> None:
-    """Its thread is inside torch while the interpreter exits, which would abort the process."""
+    """Its thread is still in torch when the interpreter exits, which would abort the process."""
     slow = ["quality.mode=always", "quality.max_top_k=200", "quality.reranker_timeout_ms=100"]
     values = [part for value in slow for part in ("--set", value)]
     args = ["query", CLERIC, "-p", "adaptive-retrieval", *values, "--json"]

@@ -1,4 +1,4 @@
-"""What the command line says where something is wrong: one line, and the exit code."""
+"""Errors of the command line: one line, and the exit code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_json_escapes_what_its_encoding_lacks(tmp_path: Path, encoding: str) -> 
     asked = run("query", "Ω≥", *args, "--json", "--log", "json", PYTHONIOENCODING=encoding)
     assert (asked.returncode, json.loads(asked.stdout)["kept"]) == (0, ["é≥😀"])
     assert [json.loads(line)["query"] for line in asked.stderr.splitlines() if "query" in line]
-    # What is a file's content is UTF-8, whatever the encoding.
+    # The content of a file is UTF-8, whatever the encoding.
     made = run("collections", "export", "wide", "--data-dir", args[-1], PYTHONIOENCODING=encoding)
     assert json.loads(made.stdout)["id"] == "é≥😀"
 

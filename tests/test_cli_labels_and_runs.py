@@ -143,7 +143,7 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     for each in theirs:
         query_id = next(i for i, text in QUERIES.items() if text == each["query"])
         assert each["grade"] == (2 if each["chunk_id"] in QRELS[query_id] else 0)
-    # What it left out is asked again, and nothing else.
+    # Only the chunks that it left out are asked about again.
     again = cli.json(propose)
     assert (again["chunks"], again["calls"]) == (3, 3)
 
@@ -175,7 +175,7 @@ def test_a_question_is_labelled_in_a_terminal_and_undone(
     blind = cli.json("labels next --blind -n 3", asked)["next"]
     assert [sorted(each) for each in blind] == [["id", "text", "title"]] * 3
     assert f"{every - 2} chunks left to label" in cli("labels next", asked)
-    # Of the pair that was labelled twice, the first label counts again.
+    # For the pair that was labelled twice, the first label counts again.
     assert cli("labels undo") == f"taken back: {one} = 0 for {asked!r}\n"
     assert cli.json("labels next", asked)["left"] == every - 2
     assert cli("labels undo --last 2").count("taken back") == 2

@@ -45,7 +45,7 @@ def test_findings_and_their_exit_codes(run: Run, snapshot: Any) -> None:
 def test_rules_are_proposed_for_families_and_applied(run: Run, snapshot: Any) -> None:
     run.store({"cleric-6": None})
     assert run("check", "--kind", "family") == snapshot
-    # What a user may not see is no member of a family.
+    # Hidden chunks are not members of a family.
     assert "secret" not in run("check", "--kind", "family", "--apply", "--dry-run")
     assert list(fixed(run, "--kind", "family")) == ["cleric-6", "cleric-7", "cleric-8"]
     assert '"ac 7"' in (run.rule("cleric-7") or "")

@@ -88,7 +88,7 @@ def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(
     )
     assert imported(run, tmp_path / "rules.CSV", spreadsheet) == snapshot
     assert run.rules("boat", "troll", "cleric-6") == ['{"contain":"boat"}', None, GOOD]
-    # A refusal is one line, whatever the id holds.
+    # A refusal is one line, whatever the id contains.
     assert imported(run, tmp_path / "r.csv", HEAD + '\n"h\r\n\x1bi",,{}\n') == snapshot
 
 

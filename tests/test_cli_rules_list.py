@@ -1,4 +1,4 @@
-"""`ragfilter rules list`, `test` and `suggest --families`: rules looked at and tried."""
+"""`ragfilter rules list`, `test` and `suggest --families`: rules listed, tested and proposed."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_values_are_measured_in_pairs(measured: Cli) -> None:
 def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     measured: Cli, cli: Cli, tmp_path: Path
 ) -> None:
-    """So that users can get a calibration, and with it the recall dial."""
+    """Users can then get a calibration, and with it the recall dial."""
     out = tmp_path / "learned.toml"
     chosen = f"tune --strategy calibrated --no-rerank --out {out}"
     made = measured.json(chosen)
@@ -194,12 +194,12 @@ def test_a_gate_holds_the_filter_to_its_baseline(measured: Cli, tmp_path: Path) 
     assert out.count("cat-q0") == 1
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
-    # A limit of one figure leaves those of the others as they are.
+    # A limit on one figure does not change the limits on others.
     drops = measured.json(f"{gate}1 --max-drop recall=0.9", code=1)["drops"]
     assert [(each["figure"], each["allowed"], bool(each["severe"])) for each in drops] == [
         ("recall", 0.9, True), ("f1", 0.02, True),
     ]  # fmt: skip
-    # What breaks a limit is no baseline.
+    # Figures that break a limit do not become a baseline.
     measured(f"{gate}1 --update-baseline --min recall=0.99", code=1)
     assert "because a limit is broken" in measured.err
     assert baseline.read_bytes() == first

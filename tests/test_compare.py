@@ -1,4 +1,4 @@
-"""Two answers side by side: what only one of the contexts has, and what the other saves."""
+"""Two answers side by side: what only one of the contexts has, and the tokens saved."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> No
     brought = result.kept[1:]
     assert [(h.rank, h.found_by) for h in brought] == [(0, "expansion:root")] * 5
     assert all(3.5 < h.distance < 4.5 for h in brought)
-    # What was retrieved is the same number wherever it is told, without what was brought.
+    # The number of retrieved chunks is the same everywhere, without those brought in.
     found = len(pooled)
     assert summary(result).retrieved == document(result)["retrieved"] == found
     assert f"Found: {found} hits" in trace_text(result)

@@ -1,4 +1,4 @@
-"""The documents match the code: the modules, commands, links and snippets in them exist and run."""
+"""The documents match the code: their modules, commands, links and snippets exist and work."""
 
 from __future__ import annotations
 

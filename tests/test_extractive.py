@@ -1,4 +1,4 @@
-"""Extractive answers: sentences and rows, and which are quoted. With the real model."""
+"""Extractive answers: which sentences and rows are quoted. With the real model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Everything that calls an LLM, with an endpoint that fails in every way: reports an error, never
-nothing."""
+"""Everything that calls an LLM, with an endpoint that fails in every way: it always reports an
+error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which thresholds were fitted to something else: reported while they are unchanged."""
+"""Thresholds that were fitted to something else are reported while they are unchanged."""
 
 from __future__ import annotations
 

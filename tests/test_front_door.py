@@ -69,7 +69,7 @@ def test_no_more_is_left_out_than_was_asked_for() -> None:
     plain = rf.Settings(quality=alone, cutoff={"enabled": False}, context=budget)
     result = rf.Filter(plain)(QUERY, docs, [1 - d for d in distances], metric="similarity")
     assert len(result) == 300
-    # What is limited says by what.
+    # A limited result says which limit applied.
     few = rf.Filter(rf.Settings())(QUERY, docs, distances, metric="cosine")
     assert len(few) == 5
     assert {row.reason for row in few.dropped} == {"beyond the first 5"}
@@ -237,7 +237,7 @@ def test_scores_that_contradict_their_metric_are_told(
 @pytest.mark.parametrize("profile", ["full", "adaptive-retrieval"])
 @pytest.mark.parametrize("k", [2, 60])
 def test_fused_ranks_are_no_similarities(k: int, profile: str) -> None:
-    """Of two searches that share a third of their hits."""
+    """The two searches share a third of their hits."""
     scores = sorted(1 / (k + i) + (1 / (k + 90 - i) if i % 3 == 0 else 0) for i in range(1, 61))
     flt = rf.Filter(profile)
     docs = [f"text {i}" for i in range(60)]

@@ -1,4 +1,4 @@
-"""gather with a real Chroma: the re-query loop, k reached, and what a slider may not ask for."""
+"""gather with a real Chroma: the re-query loop, reaching k, and sliders, which must not search."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_both_sides_of_a_comparison_get_their_own_retrieval(store: ChromaStore) 
     ("query", "level", "sides"),
     [
         ("ogre or troll", 2, ["ogre", "troll"]),
-        ("ogre or troll", 1, []),  # the user may not see that there is a chunk called Troll
+        ("ogre or troll", 1, []),  # the user must not learn that there is a chunk called Troll
         ("ogre or magic", 2, []),  # nothing is called Magic
         ("ogre or troll vs magic", 2, ["ogre or troll", "magic"]),
     ],

@@ -127,7 +127,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
         assert (result.hits, result.status, result.message) == ((), "ok", "")
     assert refusals[0] == refusals[1]
     assert refusals[0] == snapshot
-    # A user who may see one of the files finds it.
+    # A user who can see one of the files finds it.
     chosen = on.with_values({"retrieval.source_pattern": "secret.md"})
     cleared = run("q", chosen, backends, User(4))
     assert [hit.id for hit in cleared.kept] == ["x"]

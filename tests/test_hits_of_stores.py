@@ -1,4 +1,4 @@
-"""Hits as stores and databases return them are read as they are.
+"""Hits are read in the forms in which stores and databases return them.
 
 The forms are those of the clients' own documentation and source: qdrant-client, pymilvus, lancedb,
 elasticsearch, pinecone, pymongo, redisvl, SQLAlchemy,

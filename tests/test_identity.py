@@ -1,5 +1,5 @@
-"""The user is not a setting, and one method decides what they may see: for values of any type, on
-every way out, in the store's own condition as in memory."""
+"""The user is not a setting, and one method decides what they can see: for values of any type, on
+every way out, both in the store's own condition and in memory."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ CHOSEN = [Settings().with_values({"clearance.enabled": True, **values}) for valu
 
 
 def world(access: Sequence[tuple[Any, Any]]) -> list[Chunk]:
-    """Chunks of which each refers to all others, and every other one has a rule that holds."""
+    """Chunks that each refer to all others; every second one has a rule that holds."""
     names = [names_of(number) for number in range(len(access))]
     return [
         Chunk(
@@ -118,7 +118,7 @@ def world(access: Sequence[tuple[Any, Any]]) -> list[Chunk]:
 
 def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> PoolResult:
     """A result over a pool that was gathered for everyone: the last chunk is reached only by
-    references, and a judge expanded everything it was asked about."""
+    references, and a judge expanded every chunk in its prompt."""
     hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(chunks[:-1], start=1))
     asked = tuple(hit.id for hit in hits if sees(user, hit.chunk))
     pool = Pool(
@@ -140,7 +140,7 @@ def seen_hits(result: PoolResult) -> str:
 
 
 def expansions(result: PoolResult) -> str:
-    """What each chunk that the user sees would bring in."""
+    """The chunks that an expansion of each visible chunk would bring in."""
     every = [hit.chunk for hit in (*result.pool.hits, *result.pool.reachable)]
     known = Known({chunk.id: chunk for chunk in every}, {chunk.id: chunk for chunk in every})
     roots = [chunk.id for chunk in every if sees(result.user, chunk)]
@@ -153,7 +153,7 @@ def expansions(result: PoolResult) -> str:
 
 
 def judges_prompts(result: PoolResult) -> str:
-    """What is sent to a judge, before and after it was asked."""
+    """The prompts for a judge, before and after it was called."""
     waiting = replay(replace(result.pool, judgements=()), result.settings, result.user)
     return repr([judge_prompt(waiting), judge_prompt(result)])
 

@@ -46,7 +46,7 @@ ALLOWED = {
     "__init__": ALL,
 }
 APART = {"judge.prompts"}
-"""Rooms that stand lower than the rest of their floor."""
+"""Parts that are lower than the rest of their floor."""
 
 
 def part(path: Path) -> str:

@@ -82,7 +82,7 @@ def test_every_result_says_that_indexing_was_interrupted(
         assert result.message.startswith("Collection 'demo' is incomplete: ")
         assert "Index the same source again" in result.message
 
-        # The remedy is to run the same again, and nothing is embedded again.
+        # The remedy is to run the same command again; nothing is embedded again.
         if act == "rebuild":
             rebuild("demo", workspace=workspace)
         else:
@@ -183,7 +183,7 @@ def test_a_damaged_copy_does_not_keep_a_reset_from_withholding(folder: Path) -> 
 
 
 LARGE = 1_500
-"""More than Chroma keeps beside its index: the last 500 or so survive in its log."""
+"""More records than Chroma keeps outside its index: the last 500 or so survive in its log."""
 
 
 @pytest.fixture(scope="module")

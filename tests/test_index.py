@@ -331,6 +331,6 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
         rules=lambda: edits,
     )
     assert rules() == after
-    # The copy holds what the source provided.
+    # The copy has the values of the source.
     copy = {row.chunk.id: row.chunk.rule for row in copies.read_copy(workspace.copy_path("demo"))}
     assert copy["c0"] == '{"contain":"old"}'

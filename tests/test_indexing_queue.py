@@ -37,7 +37,7 @@ def until(queue: Queue, job: IndexJob, told: Callable[[Standing], bool]) -> Stan
 
 
 def embedding(standing: Standing) -> bool:
-    """Some texts are embedded, and not only read."""
+    """Whether some texts were embedded, not only read."""
     return standing.done >= 64 and "embedded" in standing.phase
 
 
@@ -143,7 +143,7 @@ def test_a_worker_whose_end_could_not_be_told_begins_again(bench: Workbench) -> 
     for _ in range(2):
         assert queue.take(worker) == replace(job, standing=Standing("running"))
         assert queue.take(other) is None
-    # One that was given up, and is there after all.
+    # A worker that counted as dead, but is alive.
     queue.leave(worker)
     assert not queue.is_first(worker)
     queue.beat(worker)

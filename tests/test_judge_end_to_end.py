@@ -73,7 +73,7 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     assert noise_before >= 10
     assert noise_after <= noise_before / 2
 
-    # And what the schemas need is there, although the search did not find it.
+    # The schemas that are needed are there, although the search did not find them.
     assert not SCHEMAS & set(plain)
     assert set(kept) >= SCHEMAS
     brought = {row.id: row.by for row in rows if row.outcome == "expanded"}

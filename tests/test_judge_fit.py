@@ -1,5 +1,5 @@
-"""What each chunk sends to the judge: room is shared evenly, with the most distinctive sentences
-first."""
+"""What each chunk sends to the judge: the most distinctive sentences first, with an even share of
+the room."""
 
 from __future__ import annotations
 

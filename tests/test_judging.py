@@ -211,7 +211,7 @@ ATTACKS = (
 def test_an_attack_in_a_chunk_changes_no_decision_of_a_judge_that_decides(
     attack: str, form: str
 ) -> None:
-    """The judge decides after reading; what it quotes from a chunk before does not count."""
+    """The judge decides at the end; earlier quotes from a chunk do not count."""
     ready = build_prompt("q", [hit("a", text=attack), hit("victim"), hit("b")], Judge(), "l2")
     decisions = {"a": "KEEP", "victim": "DISCARD", "b": "EXPAND_1"}
     if form == "lines":

@@ -2,9 +2,9 @@
 
 `data/kept_before.tsv` has one line per profile and labelled question of the demo: the ids kept, in
 order. `PYTHONPATH=. python tests/test_kept_before.py WORKSPACE` prints a new table from a workspace
-with the demo. Use it only for a change that is meant to change what a profile keeps.
-Since the first table, `full` was tuned on purpose. The seeds' profiles keep what they kept, but for
-two questions of `query-must` and `llm-filter`, for which a chunk of the demo was rewritten.
+with the demo. Use it only if a change is meant to change what a profile keeps.
+Since the first table, `full` was tuned on purpose. The seeds' profiles keep the same chunks, except
+for two questions of `query-must` and `llm-filter`, for which a chunk of the demo was rewritten.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
 
 
 def kept_in(deployment: Deployment) -> Iterator[str]:
-    """The lines of the table for what the profiles keep today. No LLM is called."""
+    """The lines of the table with what the profiles keep today. No LLM is called."""
     with Workbench.open(deployment) as opened:
         backends = replace(opened, embedder=Remembering()).backends("demo")
         for profile in PROFILES:

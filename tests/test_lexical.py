@@ -1,4 +1,4 @@
-"""The search by words beside the vectors: what it finds, for whom, and what its scores are."""
+"""The search by words in addition to vectors: what it finds, for whom, and its scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ragfilter.testing import MemoryCollection
 
 N = 150
 RARE = "A quokka smiles."
-"""Only the last chunk says so, which is also the farthest from every question."""
+"""The text of only the last chunk, which is also the farthest from every question."""
 EMBEDDER = OneVector({}, np.ones(1, dtype=np.float32))
 QUERY = "Which quokka smiles at a wombat?"
 WORDS = {"retrieval.lexical": True, "cutoff.enabled": False}

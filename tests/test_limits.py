@@ -1,4 +1,4 @@
-"""Which limit applied, on one list calculated by hand, with settings that shorten it in turn."""
+"""Which limit applied: one list calculated by hand, with different settings that shorten it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""No text, title or id of a chunk that a user may not see reaches a reranker, an LLM, a prompt, an
-answer, an expansion or an export made as that user: captured at the ports, over random chunks,
+"""No text, title or id of a chunk that is hidden from a user reaches a reranker, an LLM, a prompt,
+an answer, an expansion or an export made as that user: captured at the ports, over random chunks,
 references, users and settings."""
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ STRANGE_DEPARTMENTS: tuple[Any, ...] = (
     0, False, nan, b"ops", ["ops"], ("ops",), {"ops"}, np.array(["ops"]), np.int64(1), "OPS",
     "ops\0",
 )  # fmt: skip
-"""None of them admits a user, whatever their level and departments."""
+"""Clearances and departments that admit no user, whatever their level and departments."""
 
 
 users = st.builds(
@@ -238,7 +238,7 @@ EXPORTS: dict[str, Callable[[PoolResult], str]] = {
 
 
 def everything(value: object) -> Iterator[str]:
-    """Every leaf that can be read in a value, through fields, mappings and lists, but for the
+    """Every leaf that can be read in a value, through fields, mappings and lists, except the
     objects that the caller passed (`doc`)."""
     if is_dataclass(value):
         for each in fields(value):

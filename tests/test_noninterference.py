@@ -1,7 +1,7 @@
-"""What a user may not see changes nothing that is made as that user: hidden chunks are added, moved
-and removed, and every export stays exactly the same, apart from times.
+"""Hidden chunks change nothing that is made as their user: they are added, moved and removed, and
+every export stays exactly the same, apart from times.
 
-Only if the user may see nothing at all are they told so, and which level it takes.
+Only users who cannot see anything are told so, and which level they need.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b *
 
 
 class Steady(Ports):
-    """Fakes whose models always say the same about a text."""
+    """Fakes whose models always give the same output for a text."""
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         return [crc32(text.encode()) % 1000 / 1000 for text in texts]

@@ -136,7 +136,7 @@ flt = rf.Filter("full")
 made = flt("Do trolls heal?", docs, [0.31, 0.38, 0.60], metric="cosine", user=rf.User(level=1))
 print(made, len(made.to_dict()["hits"]), made.dropped[0].layer)
 """
-"""What a user of the core writes, and what it prints below."""
+"""A program that uses the core; below, its output."""
 
 CORE_PRINTS = """\
 4
@@ -154,7 +154,7 @@ labels = rf.read_labels("queries.jsonl", "qrels.tsv")
 result = rf.Filter("adaptive-gap")("what", [{"id": "a", "text": "this"}], [0.1], metric="l2")
 print(rf.measure({"q": result}, labels.qrels).filtered.f1)
 """
-"""With what the extra `eval` brings alone."""
+"""A program that needs only the extra `eval`."""
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -219,7 +219,7 @@ mcp        from ragfilter.library.tools import *; make_server(None)
 serve      import ragfilter.service.app
 otel       import ragfilter as rf; rf.trace()
 """
-"""The extra that is named, and what lacks it."""
+"""The extra that the error names → the code that lacks it."""
 TRY_ALL = """
 import sys
 from ragfilter.errors import DependencyError

@@ -100,7 +100,7 @@ def run_of(queries: int, **plan: Any) -> Run:
 
 
 def compared(a: Run, b: Run, settings: tuple[Settings, Settings] | None = None) -> ComparedRuns:
-    """The unfiltered search of one run beside the current settings of the other."""
+    """The unfiltered search of one run compared with the current settings of the other."""
     sides = by_variant(frame(RECORDS, by="query"))
     both = side_by_side(sides[UNFILTERED], sides[CURRENT])
     return ComparedRuns((a, b), settings or (PLAIN, GAP), both)

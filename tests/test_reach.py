@@ -1,4 +1,4 @@
-"""How far a query is gathered: what the enabled layers need, the same by every way of searching."""
+"""How many hits a query gathers: what the enabled layers need, with every way of searching."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_every_road_keeps_the_same_chunks(
         assert result.traces == replay(result.pool, settings, user).traces
     assert all(user.sees(hit.chunk) for result in roads.values() for hit in result.kept)
     assert all(hit.chunk.text for result in roads.values() for hit in result.kept)
-    # Without a catalogue nothing hidden leaves the store.
+    # Without a catalogue, no hidden chunk leaves the store.
     assert all(where is not None and where.user == user for where in large.conditions)
 
 
@@ -138,8 +138,8 @@ REACHES = {
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -> None:
-    """What a built-in profile asks for, so that no layer slows down the others unnoticed: how many
-    clean chunks it uses, how many the page wants, and how many hits it gathers at first."""
+    """What a built-in profile needs, so that no layer slows down others unnoticed: how many clean
+    chunks it uses, how many the page wants, and how many hits it gathers at first."""
     settings = load(profile=profile, environ={}).settings
     watched = Watched(collection)
     user = User(9) if settings.clearance.enabled else None

@@ -28,7 +28,7 @@ TESTS = [
     "tests/layers/test_strategies.py",
     "tests/test_config.py::test_a_bad_value_is_named",
 ]
-"""Those that look at every layer and strategy."""
+"""Tests that cover every layer and strategy."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 PAGE = f"""

@@ -104,7 +104,7 @@ def test_the_limit_counts_what_is_left_beyond(most: int, expected: list[str]) ->
 def test_while_the_judge_waits_nothing_counts_as_kept() -> None:
     settings = load(profile="llm-filter", environ={}).settings
     assert lines(tree("root", known(), result(settings)))[0] == ("a", 1, "waits")
-    # A chunk too far away to stay without a verdict waits too, since a verdict may keep it.
+    # A chunk that is too far away to stay unjudged waits too, since a verdict may keep it.
     settings = settings.with_values({"judge.max_chunks": 1, "judge.oversample": 10.0})
     assert [hit.id for hit in result(settings).kept] == ["root"]
     assert lines(tree("root", known(), result(settings)))[0] == ("a", 1, "waits")

@@ -101,7 +101,7 @@ def test_remarks_and_decisions_as_a_user_with_clearance() -> None:
     hidden = replace(asked, verdicts=(*asked.verdicts, Verdict("secret", "KEEP")))
     result = judged(hidden, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
     assert "secret" not in json.dumps(report.document(result)["judge"])
-    # An answer about chunks that the user may not see says nothing about this result.
+    # An answer about chunks that the user cannot see does not apply to this result.
     result = judged(SAID, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
     assert report.remarks(result) == ()
 
@@ -131,7 +131,7 @@ def test_reasons_tell_nothing_of_what_is_hidden_before_a_chunk() -> None:
     hidden = hit("secret", 1, clearance=3)
     seen = [hit("a", 1), hit("b", 2), hit("c", 3)]
     behind = [replace(each, rank=each.rank + 1) for each in seen]
-    # One of three is judged. The others are beyond that, at a rank that is not shown.
+    # One of three is judged. The others are further down, at ranks that are not shown.
     said = replace(SAID, asked=("a",), verdicts=(Verdict("a", "KEEP"),))
     rows = [
         report.verdict_rows(judged(said, replace(POOL, hits=tuple(hits)), judge__max_chunks=1,

@@ -1,4 +1,4 @@
-"""Sentences of indexed chunks are embedded while nobody waits, and answers find them."""
+"""Sentences of indexed chunks are embedded while the app is idle, and answers find them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
     assert asked == ["How do trolls heal?"]
     assert found == extract("How do trolls heal?", hits, bench.embedder)
 
-    # What is not in the collection any more goes; what stays is not embedded again.
+    # Sentences that have left the collection are removed; the others are not embedded again.
     index(bench, b=CAVES, c="Rats steal the food of travellers.")
     asked.clear()
     list(prepare(bench, sentences))

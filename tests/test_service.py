@@ -216,7 +216,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Pat
 
 
 def everything_told(world: Path) -> list[str]:
-    """All that a user of the world is answered, with what the metrics say afterwards."""
+    """All answers to a user of the world, and the metrics afterwards."""
     told = []
     with OpenWorkspace.open(Deployment(data_dir=world / "ws")) as opened:
         # Also a token for this user that may read the metrics.

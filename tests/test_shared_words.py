@@ -1,4 +1,4 @@
-"""What question and passage share: BM25 figures calculated by hand, values as people write them."""
+"""Words shared by question and passage: BM25 calculated by hand, values as people write them."""
 
 from __future__ import annotations
 

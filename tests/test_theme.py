@@ -26,9 +26,9 @@ CONFIG = tomllib.loads(
 THEMES = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 
 APART = 8.0
-"""Least difference of any two marks: several times what can just be seen. Signs differ besides."""
+"""Minimum difference of any two marks: several times the just visible. Signs differ as well."""
 FAR_APART = 12.0
-"""Of what stays from everything, and of the four ways to stay from each other."""
+"""Minimum difference between kept marks and others, and between the four kinds of kept marks."""
 TEXT_CONTRAST = 4.5
 MARK_CONTRAST = 3.0
 
@@ -41,7 +41,7 @@ def contrast(one: str, two: str) -> float:
 
 
 def faint(pairs: Iterable[tuple[str, str, str]], least: float) -> dict[tuple[str, str], float]:
-    """Of pairs of a colour and its ground, by name, those with less contrast than `least`."""
+    """The pairs of a colour and its background, by name, with less contrast than `least`."""
     return {
         (name, ground): round(contrast(colour, ground), 2)
         for name, colour, ground in pairs

@@ -1,4 +1,4 @@
-"""Titles beside each other keep what tells them apart."""
+"""Shortened titles next to each other keep their differences."""
 
 from __future__ import annotations
 

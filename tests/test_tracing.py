@@ -1,4 +1,4 @@
-"""`rf.trace`: spans of what a user was answered, under the names of OpenInference."""
+"""`rf.trace`: spans of a user's results, with the names of OpenInference."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a user may not see changes nothing that is made as that user: each command says, writes and
-saves the same bytes on a collection with hidden chunks and on its twin without them. Hidden chunks
-are nearer to the questions than visible ones, and labels, votes, references and files name them.
+"""Hidden chunks change nothing that is made as their user: each command prints, writes and saves
+the same bytes on a collection with hidden chunks and on its twin without them. Hidden chunks are
+nearer to the questions than visible ones, and labels, votes, references and files name them.
 
-Only ids that are made anew for each collection and run are left out, and clocks stand still.
+Only ids that are new in each collection and run are left out, and clocks stand still.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUERIES = ["Why does the cat do that?", "cat vs boat", "bread or moon", "What is
 
 
 def _each(text: str) -> list[str]:
-    """The commands of a text, one a line; a line with QUERY stands for one of each question."""
+    """The commands of a text, one per line; a line with QUERY is repeated for each question."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return [
         line.replace("FILES", FILES).replace("QUERY", shlex.quote(query))
@@ -168,7 +168,7 @@ COMMANDS = {
         collections export small --out out.jsonl
     """,
 }
-"""What is run one after the other. Lines that begin with "-" take no user."""
+"""Commands to run one after the other. Lines that begin with "-" take no user."""
 
 LLM = {
     "query": """
@@ -196,7 +196,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Pat
 
 
 def told(world: Path, line: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """Everything that a command says, its exit code, and the files that it writes."""
+    """Everything that a command prints, its exit code, and the files that it writes."""
     before, args = set(world.rglob("*")), shlex.split(line)
     if args[0] == "-":
         args = args[1:]

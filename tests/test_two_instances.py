@@ -1,4 +1,4 @@
-"""Two instances on one PostgreSQL: what one of them puts there, the other one has."""
+"""Two instances on one PostgreSQL: what one of them stores, the other one can read."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_job_of_a_killed_instance_goes_on_in_another(
     monkeypatch.setattr("ragfilter.indexing.queue.LOST_S", 2.0)
     job = ordered(bench, "mine", 640)
     queue = queue_of(bench)
-    # Embedded there, from the files that came with the order.
+    # Embedded there, from the files that came with the job.
     begun = until(queue, job, lambda at: at.state == "running" and at.done >= 128)
     elsewhere.send_signal(signal.SIGKILL)
     elsewhere.wait()

@@ -1,4 +1,4 @@
-"""What a program with strict types does with the library: `make lint` finds no error in it."""
+"""A strictly typed program that uses the library: `make lint` finds no error in it."""
 
 from __future__ import annotations
 

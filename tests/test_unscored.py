@@ -27,7 +27,7 @@ SECRET = 2
 
 
 class Ordered(MemoryCollection):
-    """A collection whose store returns ids, best first; the numbers with them mean nothing."""
+    """A collection whose store returns ids, best first, with meaningless numbers."""
 
     name = "ordered"
     space: Space = "rank"
@@ -72,7 +72,7 @@ def test_min_top_k_unchecked_and_said_so(
 ) -> None:
     with caplog.at_level(logging.WARNING, "ragfilter"):
         result = asked("adaptive-retrieval", quality__reranker=reranker)
-    # The three that the user may see: clearance applies as usual.
+    # The three that the user can see: clearance applies as usual.
     assert kept(result) == ["c1", "c3", "c4"]
     assert result.status == "ok"
     trace = result.trace("quality")

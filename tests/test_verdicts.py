@@ -1,4 +1,4 @@
-"""Reading a judge's answer: every form of a decision, and everything that is not one."""
+"""Reading a judge's answer: all forms of decisions, and everything that is not a decision."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def test_the_schema_is_one_that_strict_endpoints_accept() -> None:
 
 
 def read(text: str, ids: str = "a b c") -> tuple[dict[str, str], list[str], int]:
-    """What is decided by id; the ids about which it is not clear; and the number of remarks on
-    ids that were not asked about."""
+    """The decisions by id, the ids without a clear decision, and the number of remarks on ids that
+    were not asked about."""
     reading = parse(text, tuple(ids.split()))
     other = sum("not asked about" in remark for remark in reading.remarks)
     return {v.chunk_id: v.written for v in reading.verdicts}, list(reading.unreadable), other

@@ -113,7 +113,7 @@ RANGES: dict[str, Sequence[float]] = {
     "cutoff.distance_offset": [n / 1000 for n in range(1501)],
     "cutoff.tail": [n / 1000 for n in range(901)],
 }
-"""Every value that is looked at, but for `relative`, which gap stands in for here."""
+"""All values that are tried, except those of `relative`, which gap replaces here."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The workbench: what it opens, what it settles on opening, and that it closes cleanly."""
+"""The workbench: what it opens, which edits it settles then, and that it closes cleanly."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
     with Workbench.open(deployment) as bench:
         assert [entry.state for entry in bench.journal.history("small")] == ["rolled_back"]
         assert bench.collection("small").rule("x") is None
-        # What cannot be settled stays, and does not prevent opening.
+        # Edits that cannot be settled stay, and do not prevent opening.
         assert [entry.collection for entry in bench.journal.unfinished()] == ["gone"]
 
 

@@ -67,7 +67,7 @@ def test_the_folder_is_free_when_its_holder_is_gone(tmp_path: Path, how: str) ->
         if how == "killed":
             holder.kill()
             holder.wait()
-            # Its note is still there, and must not keep anybody out.
+            # Its note is still there, but must not lock anybody out.
             assert json.loads((tmp_path / ".owner.json").read_text())["pid"] == holder.pid
     finally:
         holder.communicate()

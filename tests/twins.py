@@ -1,4 +1,4 @@
-"""Twin worlds: a collection with chunks that a user may not see, and the same without them."""
+"""Twin worlds: a collection with chunks that a user cannot see, and the same without them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ QUESTIONS = {
 
 
 def visible_records() -> list[dict[str, Any]]:
-    """What the user may see: rules, references to hidden chunks too, and texts that are alike."""
+    """Visible chunks with rules, references (also to hidden chunks), and similar texts."""
     made: list[dict[str, Any]] = []
     for topic, does in TOPICS.items():
         for n, form in enumerate(FORMS):
@@ -69,8 +69,8 @@ def visible_records() -> list[dict[str, Any]]:
 
 
 def hidden_records(seed: int) -> list[dict[str, Any]]:
-    """Chunks nearer to the questions than any visible one, too secret, of another department, or of
-    an unreadable clearance."""
+    """Chunks nearer to the questions than any visible one, but too secret, of another department,
+    or with an unreadable clearance."""
     rng = random.Random(seed)
     made: list[dict[str, Any]] = []
     for query_id, question in QUESTIONS.items():
@@ -94,7 +94,7 @@ def hidden_records(seed: int) -> list[dict[str, Any]]:
 
 def make_world(folder: Path, records: list[dict[str, Any]]) -> Path:
     """A folder with the workspace `ws`, and the questions, labels, votes and files that commands
-    read, which are the same in every world."""
+    read. These are the same in every world."""
     folder.mkdir()
     _lines(folder / "chunks.jsonl", records)
     _lines(folder / "queries.jsonl", [{"_id": i, "text": q} for i, q in QUESTIONS.items()])
@@ -151,7 +151,7 @@ class StillDay(date):
 
 @contextmanager
 def still_clocks() -> Iterator[None]:
-    """The clocks that are shown stand still."""
+    """Stop the clocks that the output shows."""
     still = {"perf_counter": lambda: 0.0, "datetime": Still, "date": StillDay}
     with pytest.MonkeyPatch.context() as patch:
         for found in pkgutil.walk_packages(ragfilter.__path__, "ragfilter."):

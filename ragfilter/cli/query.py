@@ -1,4 +1,4 @@
-"""`ragfilter query`: what is kept for a question, what is dropped, and why."""
+"""`ragfilter query`: query a collection and see what is kept, what is dropped, and why."""
 
 from __future__ import annotations
 

@@ -65,8 +65,7 @@ class Interval:
 
 def assign_folds(queries: int, folds: int) -> Choice:
     """The fold of each query, at random. Folds have equal size, and there are at most as many as
-    queries. Raises ValueError for fewer than two queries or folds: nothing could be held out.
-    """
+    queries. Raises ValueError for fewer than two queries or folds: nothing could be held out."""
     if min(queries, folds) < 2:
         raise ValueError("cross-validation needs at least two queries and two folds")
     places = np.arange(queries) % min(folds, queries)

@@ -50,8 +50,7 @@ class Labels:
 def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
     """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
 
-    Raises InputError for an unknown id, and if there were labels but none, or none that says
-    relevant, is left.
+    Raises InputError for an unknown id, and if there are labels but no relevant one is left.
     """
     only, leave_out = frozenset(only) or labels.queries.keys(), frozenset(leave_out)
     if unknown := sorted((only | leave_out) - labels.queries.keys()):
@@ -86,8 +85,7 @@ def missing(
 
 def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
     """The labels, except those of chunks that no longer exist (nothing can find them) or that
-    `user` cannot see (figures must not reveal them). Queries without any labels left are dropped.
-    """
+    `user` cannot see (figures must not reveal them). Queries left without labels are dropped."""
     if user.unrestricted and not catalogue:
         # The store is too large to list its chunks.
         return labels

@@ -153,7 +153,7 @@ def _short(value: float) -> float:
 
 
 MARGIN = 0.02
-"""A loss up to this much by tuning again counts as none."""
+"""When tuning again, a loss of at most this counts as none."""
 BEFORE = "before"
 """The previous settings, as another strategy to choose from."""
 

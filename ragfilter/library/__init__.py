@@ -1,1 +1,1 @@
-"""ragfilter in your own code: filters hits from any store, also through other libraries."""
+"""ragfilter in your own code: filter hits from any store, directly or through other libraries."""

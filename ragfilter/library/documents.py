@@ -1,4 +1,4 @@
-"""Reads the hits of any store: texts, mappings, rows and objects, also from LangChain,
+"""Reads the hits of any store: texts, mappings, rows and objects, including those of LangChain,
 LlamaIndex and Haystack.
 
 Objects are recognised by their attributes, so none of these libraries is imported. The metric of
@@ -32,52 +32,52 @@ RANGE: dict[Metric, tuple[float, float]] = {
     "ip": (0.0, 2.0),
     "similarity": (-1.0, 1.0),
 }
-"""From where to where the scores of unit vectors lie."""
+"""The range of scores of unit vectors."""
 INSTEAD: dict[Metric, str] = {
     "euclidean": " If they are squared, pass metric='l2'.",
     "similarity": " If they are other scores, such as BM25, pass metric='rank'.",
 }
 NEGATED = "to get ip distances, add 1 to each, or pass metric='similarity' with the values negated."
-"""pgvector's `<#>` gives them."""
+"""The remedy for negated inner products, as pgvector's `<#>` returns them."""
 SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
-"""How far apart two distances of unit vectors can be."""
+"""The maximum difference between two distances of unit vectors."""
 EDGE = 1e-3
-"""How far beyond its range a value may lie, since stores compute in single precision."""
+"""Tolerance for values outside the range, since stores compute in single precision."""
 MIN_SCORES = 3
-"""The fewest hits whose scores can be checked."""
+"""Minimum number of hits for checking their scores."""
 RRF_K, SOME = 60, 8
 TINY = 1e-5
 
 FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
-"""Fields that may mean something else in another library. Those that hide chunks do not."""
+"""Fields that may have another meaning in other libraries. Fields that hide chunks do not."""
 TEXTS = ("id", "text", "title", "type", "source")
 CONTENTS = ("page_content", "text", "content")
 """Names of a document's text: LangChain's, the usual one, Haystack's."""
 NESTED = ("payload", "entity", "_source", "fields", "metadata", "meta")
-"""Where a hit has its document's fields, if they are not beside id and score: Qdrant, Milvus,
+"""Keys for a document's fields, if they are not next to id and score: Qdrant, Milvus,
 Elasticsearch and OpenSearch, Pinecone (records and matches), Haystack."""
 OF_METRIC: Mapping[str, tuple[str, ...]] = {
     "similarity": ("similarity", "score", "_score", "_relevance_score"),
     "rank": ("_relevance_score", "score", "_score", "similarity"),
 }
-"""Names of a hit's score by metric; the first that is there counts. In LanceDB, `_score` comes from
-a full-text search and `_relevance_score` from a reranker, as after a hybrid search."""
+"""Names of a hit's score by metric; the first one present counts. In LanceDB, `_score` comes from a
+full-text search, and `_relevance_score` from a reranker, for example after a hybrid search."""
 DISTANCES = ("distance", "_distance", "vector_distance", "score")
-"""Names of its distance. Redis calls it vector_distance, Qdrant and Pinecone score."""
+"""Names of a hit's distance: vector_distance in Redis, score in Qdrant and Pinecone."""
 SCORES = frozenset((*OF_METRIC["rank"], *DISTANCES))
 SQUARED = {"payload": ("Qdrant", False), "entity": ("Milvus", True), "_distance": ("LanceDB", True)}
-"""Stores by a field that their hits have, and whether their Euclidean distances are squared."""
+"""Stores, by a field of their hits, and whether their Euclidean distances are squared."""
 SIMILAR = ("payload", "entity")
-"""Those that call similarities of COSINE and IP a score or distance."""
+"""The stores that call similarities (COSINE, IP) a score or distance."""
 OUTER = (FIELDS | {*CONTENTS}) - {"metadata", "type"}
-"""What counts beside nested fields, and before them. Dumps of LangChain have a `type` there."""
+"""Outer fields that override nested ones. LangChain's dumps have their own `type` there."""
 ATTRIBUTES = OUTER | SCORES | {*NESTED, "type"}
-"""What is read of an object."""
+"""The attributes that are read from an object."""
 DENSE, FUSED = "dense", "fused"
 Scores = Iterable[float | None] | Mapping[str, Iterable[float | None]] | None
 """A score for each document, or several by name."""
 MAX_TOLD = 5
-"""Warnings that are given for each document."""
+"""Maximum number of warnings about single documents."""
 
 EXPONENTIAL = (
     "LlamaIndex's Chroma store reports exp(−distance) as the similarity of a node: pass "
@@ -94,8 +94,8 @@ NO_METRIC = (
 
 
 class _Document(NamedTuple):
-    """A document: the caller's own object, what it says, and the score that it brings along.
-    `unsaid`: it brings one, and no metric says what it is. `store` is a key of `SQUARED`."""
+    """A document: the caller's object, its content, and its own score. `unsaid`: it has a score,
+    but no metric was given for it. `store` is a key of `SQUARED`."""
 
     doc: Any
     chunk: Chunk
@@ -108,17 +108,17 @@ class _Document(NamedTuple):
 def to_hits(
     docs: Iterable[Any], scores: Scores, metric: str | Mapping[str, str] | None, user: User
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
-    """The hits by ascending distance, the space of their distances, and warnings.
+    """Convert documents to hits by ascending distance, with their space and warnings.
 
-    Documents that `user` may not see change nothing: they are left out, without a warning but for a
-    clearance that cannot be read, which hides its chunk from everybody. If the user may see none of
-    `docs`, the hits are all of them, without any other warning.
+    Documents that `user` cannot see have no effect: they are left out, and they cause no warning
+    unless their clearance is unreadable, which hides a chunk from everybody. If the user can see
+    none of `docs`, all of them become hits, without any other warning.
 
-    If there are no scores at all, the given order is the rank. Of chunks with the same id, the
-    nearest is kept, with the named scores of all. Of several named scores, ``dense`` is the
-    distance, and a hit without it is as far as the farthest that has it; if none has it, the order
-    given is the rank. Raises InputError for scores without a metric, if their number differs from
-    the documents, and for an unknown form.
+    Without any scores, the given order is the rank. Of chunks with the same id, the nearest is
+    kept, with the named scores of all. Of several named scores, ``dense`` is the distance; a hit
+    without it counts as far as the farthest hit with it. If no hit has it, the given order is the
+    rank. Raises InputError for scores without a metric, for a number of scores that differs from
+    the number of documents, and for documents of unknown form.
     """
     metrics = check_metrics(metric)
     named: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
@@ -169,8 +169,8 @@ def to_hits(
 def _columns(
     documents: Sequence[_Document], scores: Scores, named: Mapping[str, Metric]
 ) -> dict[str, list[Any]]:
-    """Each named score of all documents: those passed (a plain list is the fused one), and others
-    from the documents' fields, or their field ``scores``. Raises InputError."""
+    """Each named score for all documents: the scores passed (a plain list is the fused score), and
+    others from the documents' fields or their field ``scores``. Raises InputError."""
     passed = scores if isinstance(scores, Mapping) else {} if scores is None else {FUSED: scores}
     columns = {name: _each(column, "scores") for name, column in passed.items()}
     unknown = next((name for name in columns if name not in named), None)
@@ -191,7 +191,7 @@ def _own(fields: Mapping[str, Any], name: str) -> Any:
 def _named_scores(
     columns: Mapping[str, Sequence[Any]], metrics: Mapping[str, Metric], n: int
 ) -> list[dict[str, Score]]:
-    """The named scores of `n` documents. What is missing or no finite number is left out."""
+    """The named scores of `n` documents. Missing values and non-finite numbers are left out."""
     named_scores: list[dict[str, Score]] = [{} for _ in range(n)]
     for name, column in columns.items():
         ranked = [
@@ -206,7 +206,7 @@ def _named_scores(
 
 
 def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
-    """A warning if the store whose hits these are is known to measure otherwise."""
+    """A warning if the store of these hits is known to use another metric."""
     for store in stores & SQUARED.keys():
         name, squared = SQUARED[store]
         if metric in ("cosine", "ip") and store in SIMILAR:
@@ -255,8 +255,8 @@ def _to_hits(
 
 
 def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
-    """The chunks of these 1-based places. One without an id gets its place, or where that is the id
-    of another, the first free number after all places."""
+    """Give ids to chunks at these 1-based places. A chunk without an id gets its place or, if
+    another has that id, the first free number after all places."""
     taken = {chunk.id for _, chunk in placed}
     last = max((place for place, _ in placed), default=0)
     free = (str(number) for number in count(last + 1) if str(number) not in taken)
@@ -268,14 +268,14 @@ def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
 
 
 def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
-    """The first few warnings, and how many more there are."""
+    """The first few warnings, and the number of further ones."""
     rest = len(warnings) - MAX_TOLD
     more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
     return (*warnings[:MAX_TOLD], *more)
 
 
 def _each(values: Iterable[Any], what: str) -> list[Any]:
-    """The values of a list. Raises InputError for what is one thing, or a table."""
+    """The values of a list. Raises InputError for a single value or a table."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(
             f"The {what} are of the type {type(values).__name__}.",
@@ -290,9 +290,9 @@ def _each(values: Iterable[Any], what: str) -> list[Any]:
 
 
 def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
-    """One document, and the score that it brings along: a hit or node with its own, a pair of both,
-    or anything else with a score, if `metric` says what it is. Its chunk has an empty id if it has
-    none. Raises InputError."""
+    """Read one document and its score: a hit or node with its own score, a pair of both, or any
+    other object with a score, if `metric` is given. Its chunk has an empty id if it has none.
+    Raises InputError."""
     if isinstance(doc, Hit):
         return _read(doc.chunk, place, None)._replace(doc=doc, score=doc.distance)
     if isinstance(doc, Chunk):
@@ -324,9 +324,9 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
 
 
 def _fields(doc: Any) -> dict[str, Any] | None:
-    """What a mapping, row or object holds; None if it is none with a text."""
+    """The fields of a mapping, row or object; None if it is none of these or has no text."""
     if isinstance(doc, Mapping):
-        # Milvus calls an id as the primary key is called, and has it as an attribute.
+        # Milvus names the id after the primary key, and also has it as an attribute.
         return {"id": getattr(doc, "id", None), **doc}
     if hasattr(doc, "get_content"):  # LlamaIndex
         return {"id": doc.node_id, "metadata": doc.metadata, "page_content": doc.get_content()}
@@ -340,7 +340,7 @@ def _fields(doc: Any) -> dict[str, Any] | None:
             names = frozenset(("id", "metadata", "page_content"))
         fields = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
         fields = {name: value for name, value in fields.items() if not callable(value)}
-        # An attribute of this name may be anything, such as a table's description.
+        # An attribute with this name can be anything, such as a table's description.
         fields = {k: v for k, v in fields.items() if k not in NESTED or isinstance(v, Mapping)}
     return fields if _has_text(fields) or any(name in fields for name in NESTED) else None
 
@@ -350,7 +350,7 @@ def _has_text(fields: Mapping[str, Any]) -> bool:
 
 
 def _flat(hit: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], str]:
-    """The fields of a hit's document, what holds its score, and the `store` that its form tells."""
+    """The fields of a hit's document, the mapping with its score, and the `store` by its form."""
     scores: Mapping[str, Any] = hit
     if "page_content" in hit:
         names: tuple[str, ...] = ("metadata",)
@@ -368,7 +368,7 @@ def _flat(hit: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], str]:
         replaced = {"id", "_id"} if given_id(outer) is not None else set()
         replaced |= {*CONTENTS} if _has_text(outer) else set()
         if name == "entity":
-            # Whatever the metric; of COSINE and IP it is a similarity.
+            # The name for any metric; for COSINE and IP it is a similarity.
             scores = {**hit, "score": hit.get("distance")}
         inner = {key: value for key, value in inner.items() if key not in replaced}
         return inner | outer, scores, name if name in SQUARED else ""
@@ -396,7 +396,7 @@ def _to_chunk(raw: dict[str, Any], place: int, *, foreign: bool) -> tuple[Chunk,
 
 
 def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
-    """The chunk in whole characters and plain values, as a mapping would give it."""
+    """Convert a chunk to whole characters and plain values, as if read from a mapping."""
     refs, metadata = tuple(map(whole, chunk.refs)), chunk.metadata
     values: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
     values |= {
@@ -407,7 +407,7 @@ def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
         if metadata == {}
         else plain_values(dict(metadata or {}), f"document {place}"),
     }
-    # Most chunks need no copy, and copying takes longer than looking.
+    # Most chunks need no copy, and copying takes longer than checking.
     changed = {name: value for name, value in values.items() if value is not getattr(chunk, name)}
     hidden = f"document {place}: the clearance cannot be read, so the chunk is hidden."
     warnings = (hidden,) if chunk.clearance is None else ()
@@ -415,8 +415,8 @@ def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
 
 
 def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
-    """Another library's document whose text is empty, or whose metadata mean something else than
-    our fields of the same name: those stay among the chunk's own fields."""
+    """Read another library's document even if its text is empty. Metadata with another meaning than
+    our fields of the same name stay in the chunk's own fields."""
     text, own, warnings = raw.pop("text", None) or "", {}, []
     for name in sorted(FORGIVEN & raw.keys()):
         try:
@@ -432,7 +432,7 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
 
 
 def _as_score(value: Any) -> float | None:
-    """A score that a document has; None for what is no number, such as a grade."""
+    """A document's score as a number; None if it is not a number, such as a grade."""
     try:
         return None if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -452,7 +452,7 @@ def _number(value: Any, place: int) -> float | None:
 
 
 def check_metric(metric: str) -> Metric:
-    """The metric of this name. Raises InputError for a name that is none."""
+    """The metric of this name. Raises InputError if there is none."""
     if metric not in get_args(Metric):
         raise InputError(
             f"There is no metric {metric!r}.",
@@ -481,7 +481,7 @@ def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
 
 
 def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
-    """What in `scores`, best hit first, contradicts `metric`, in words; () if nothing does."""
+    """Describe what in `scores`, best hit first, contradicts `metric`; () if nothing does."""
     doubts: list[str] = []
     n = len(scores)
     broken = sum(not isfinite(score) for score in scores)
@@ -493,7 +493,7 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     higher = metric in ("similarity", "rank")
     steps = [right - left for left, right in pairwise(scores)]
     rising, falling = any(s > 0 for s in steps), any(s < 0 for s in steps)
-    # Two hits may be passed in any order.
+    # The order of just two hits proves nothing.
     if n >= MIN_SCORES and higher and rising and not falling:
         what = "similarities" if metric == "similarity" else "scores"
         doubts.append(f"The {what} rise from hit to hit: if they are distances, pass their metric.")
@@ -523,12 +523,12 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
 
 
 def _fused(scores: Sequence[float]) -> bool:
-    """Whether the scores are what reciprocal rank fusion gives, 1 / (k + place) added up over
+    """Whether the scores come from reciprocal rank fusion: sums of 1 / (k + place) over
     searches.
 
-    With the usual k of 60, three searches give at most 3 / 61, and the nearest similarities are
-    hardly ever all so low. With another k (Qdrant's is 2), most hits that one search found have a
-    score whose inverse is a whole number, which above 1,000 many are by chance.
+    With the usual k of 60, three searches give at most 3 / 61, and the best similarities are hardly
+    ever all that low. With another k (Qdrant's is 2), most hits found by one search have a score
+    whose inverse is a whole number. Above 1,000, many inverses are whole by chance.
     """
     distinct = set(scores)
     if len(scores) < MIN_SCORES or min(distinct) <= 0:
@@ -541,6 +541,6 @@ def _fused(scores: Sequence[float]) -> bool:
 
 
 def is_negated(scores: Sequence[float]) -> bool:
-    """Whether these are inner products of unit vectors with nothing but their sign turned."""
+    """Whether these are inner products of unit vectors with only their sign changed."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return -1 - EDGE <= low < -EDGE and high <= 1 + EDGE

@@ -1,4 +1,4 @@
-"""Filters hits from any store: settings in, kept and dropped hits out."""
+"""Filters hits from any store with given settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BATCH = 8
-"""Questions that a process is given at once."""
+"""Number of questions sent to a process at once."""
 
 
 class Filter:
@@ -66,11 +66,11 @@ class Filter:
     `reranker` is an object that implements `protocols.Reranker`, or a name: ``late_interaction``
     (bundled), ``http:MODEL`` at ``RAGFILTER_RERANK_URL``, or a cross-encoder's. `judge` implements
     `protocols.ChatModel`, or names a model at ``OPENAI_BASE_URL``. `pruner` implements
-    `protocols.Pruner`, or is ``sentences`` (bundled). Layers that lack their model fall back, and
-    `Result.needs` says so. Scores belong to the reranker that made them, so `settings` name the
-    reranker that you pass. A filter is safe to use from several threads. Raises SettingsError,
-    InputError for an object without the methods, and DependencyError for a name whose package is
-    not installed.
+    `protocols.Pruner`, or is ``sentences`` (bundled). Layers without their model fall back, and
+    `Result.needs` lists what they need. Scores are valid only for the reranker that made them, so
+    the filter's `settings` name the reranker that you pass. A filter is thread-safe. Raises
+    SettingsError, InputError for an object without the required methods, and DependencyError for a
+    name whose package is not installed.
     """
 
     def __init__(
@@ -113,8 +113,7 @@ class Filter:
         self._judgements = JudgementCache()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for pickling. Named models are opened again in the new process, with its own
-        key."""
+        """The state for pickling. The new process opens named models again, with its own key."""
         opened = ("reranker", "judge", "pruner", "_judgements", "_workers")
         return {name: value for name, value in vars(self).items() if name not in opened}
 
@@ -135,16 +134,16 @@ class Filter:
         metric: str | Mapping[str, str] | None = None,
         user: User | None = None,
     ) -> Result:
-        """Decide which of `docs` are kept.
+        """Decide which of `docs` to keep.
 
         `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …),
-        hits as stores return them, or documents of LangChain, LlamaIndex or Haystack. `scores`
-        belong to them, unless the documents have their own; `metric` (`model.Metric`) says what
-        they are. Without scores, the order is the rank. Both may be mappings with several named
-        scores, of which ``dense`` is the distance and ``fused`` what another library fused;
-        ``cutoff.score`` names the one to cut by. `user` is who asks: they see what they may,
-        whatever the settings say. Without one, the settings decide: the public if the clearance
-        layer is on, otherwise everything is seen. Raises InputError, SettingsError.
+        hits as stores return them, or documents of LangChain, LlamaIndex or Haystack. `scores` are
+        their scores, unless the documents have their own; `metric` (`model.Metric`) says what the
+        scores are. Without scores, the order is the rank. `scores` and `metric` can be mappings
+        with several named scores: ``dense`` is the distance, ``fused`` a score that another library
+        fused, and ``cutoff.score`` names the one to cut by. Chunks hidden from `user` are left out,
+        whatever the settings say. Without a user, only public chunks are visible if the clearance
+        layer is on, otherwise all are. Raises InputError, SettingsError.
         """
         started_ns = time_ns()
         query = check_asked(query, user)
@@ -172,7 +171,7 @@ class Filter:
         metric: str | Mapping[str, str] | None = None,
         user: User | None = None,
     ) -> Result:
-        """Filter in a thread, for use in an event loop."""
+        """Filter in a thread, for use from an event loop."""
         return await asyncio.to_thread(self, query, docs, scores, metric=metric, user=user)
 
     def batch(
@@ -184,12 +183,12 @@ class Filter:
         user: User | None = None,
     ) -> list[Result]:
         """Filter many questions on all cores. `hits` has the documents of each question, with
-        scores of their own. The results hold copies of them.
+        their own scores. The results hold copies of the documents.
 
-        The first call starts a process for each core, which takes seconds; later calls reuse them.
-        They import the program's main module, so call this under ``if __name__ == "__main__":`` in
-        a script. Raises as a call does, and ValueError if `hits` and `queries` differ in length.
-        """
+        The first call starts one process per core, which takes seconds; later calls reuse them.
+        The processes import the program's main module, so call this under ``if __name__ ==
+        "__main__":`` in a script. Raises the same errors as a call of the filter, and ValueError if
+        `hits` and `queries` differ in length."""
         ask = partial(_batched, metric=metric, user=user)
         jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
         return list(self._workers.map(ask, jobs, chunksize=BATCH))
@@ -209,9 +208,9 @@ class Filter:
         """A LangChain document compressor. Kept documents are the objects that were passed in.
 
         Scores are in ``metadata[score_key]``, and `metric` says what they are. If a document has
-        none, the order counts. With a mapping, as after an EnsembleRetriever, each named score is
-        in ``metadata[name]``. In a comparison (X vs Y), each side's best chunk is searched for
-        among the documents, in their order. Raises DependencyError, InputError.
+        none, the order counts. With a mapping, for example after an EnsembleRetriever, each named
+        score is in ``metadata[name]``. In a comparison (X vs Y), the documents are searched in
+        order for each side's best chunk. Raises DependencyError, InputError.
         """
         from ragfilter.library.langchain import FilterCompressor
 
@@ -229,9 +228,9 @@ class Filter:
     ) -> FilterRetriever:
         """A LangChain retriever over the ``similarity_search_with_score`` of `store`.
 
-        `metric` says what the store's scores are. `k` limits the returned documents; by default,
-        there is no limit. `fetch_k` is the number of hits to filter; default:
-        ``retrieval.pool_size``. Raises DependencyError, InputError.
+        `metric` says what the store's scores are. `k` limits the number of returned documents
+        (default: no limit). `fetch_k` is the number of hits to filter (default:
+        ``retrieval.pool_size``). Raises DependencyError, InputError.
         """
         from ragfilter.library.langchain import FilterRetriever
 
@@ -251,8 +250,8 @@ class Filter:
         `metric` says what the nodes' scores are. LlamaIndex's Chroma store reports exp(−distance).
         Pass ``exponential=True`` and the collection's metric (by default "l2") to restore the
         distance, or ``False`` if the scores are similarities. Without either, such scores cause a
-        warning. If nodes have no scores, their order counts. With a mapping, as after a
-        QueryFusionRetriever, ``fused`` is the nodes' score, and others are in their metadata.
+        warning. If nodes have no scores, their order counts. With a mapping, for example after a
+        QueryFusionRetriever, ``fused`` is the nodes' score, and other scores are in their metadata.
         Raises DependencyError, InputError.
         """
         from ragfilter.library.llamaindex import FilterPostprocessor
@@ -266,16 +265,16 @@ class Filter:
         """A Haystack component with ``run(query, documents)``. Kept documents are the objects that
         were passed in.
 
-        `metric` says what their scores are. Without scores, the order counts. With a mapping,
-        as after a DocumentJoiner, ``fused`` is the documents' score, and others are in their
-        ``meta``. Raises DependencyError, InputError.
+        `metric` says what their scores are. Without scores, the order counts. With a mapping, for
+        example after a DocumentJoiner, ``fused`` is the documents' score, and other scores are in
+        their ``meta``. Raises DependencyError, InputError.
         """
         from ragfilter.library.haystack import FilterComponent
 
         return FilterComponent(self, metric=check_metrics(metric), user=user)
 
     def backends(self, collection: Any, embedder: Any) -> Backends:
-        """The store and models of one query: where the chunks are, and this filter's models."""
+        """The store and models for one query: the given collection, and this filter's models."""
         reranker = self.reranker
         make = None if reranker is None else lambda _: reranker
         return Backends(collection, embedder, make, self.judge, self._judgements, self.pruner)
@@ -290,8 +289,8 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class _PassedChunks:
-    """What a caller passed, as much like a collection as completing a pool takes. All of it is in
-    the pool, so nothing is left to be fetched or searched for."""
+    """The chunks that a caller passed, as the part of a collection that completing a pool needs.
+    All of them are in the pool, so there is nothing to fetch or search for."""
 
     by_id: Mapping[str, Chunk]
 
@@ -303,7 +302,7 @@ class _PassedChunks:
 
 
 _adopted: Filter
-"""The filter of a process that decides for `Filter.batch`."""
+"""The filter of a process that works for `Filter.batch`."""
 
 
 def _adopt(flt: Filter) -> None:
@@ -319,10 +318,10 @@ def _batched(job: tuple[str, list[Any]], **given: Any) -> Result:
 def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
-    `distances` are sorted, best first; lower is nearer. `settings` set the cutoff, such as
+    `distances` are sorted, best first; lower is nearer. `settings` are the cutoff's, such as
     ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds', except that
     `max_results` has no limit. Raises SettingsError, and InputError for values that are not finite
-    numbers or that fall.
+    numbers or not ascending.
     """
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cutoff = merge([Given("cut()", values)])[0].cutoff
@@ -342,7 +341,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
 
 
 def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
-    """The settings naming the reranker that is passed."""
+    """Put the name of the passed reranker into the settings."""
     if reranker is None or not settings.quality.enabled:
         return settings
     if reranker.name == "late_interaction":
@@ -353,8 +352,8 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
 
 
 def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:
-    """Raises SettingsError for a threshold that no value can reach: a distance of `space`, or where
-    every query is reranked (`reranks`), 1 − its score."""
+    """Raise SettingsError for a threshold that no value can reach: a distance in `space` or, if
+    every query is reranked (`reranks`), 1 − the rerank score."""
     cutoff = settings.cutoff
     if reranks:
         span, values = 1.0, "values made of rerank scores"
@@ -372,8 +371,8 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
 
 
 def check_similarities(settings: Settings, space: Space, distances: Sequence[float]) -> None:
-    """Raises SettingsError if quality compares similarities, and `distances` have none: inner
-    products of vectors that are not of unit length."""
+    """Raise SettingsError if quality compares similarities, but `distances` have none because they
+    are inner products of vectors without unit length."""
     quality = settings.quality
     known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
     if not quality.enabled or known or space != "ip":
@@ -402,7 +401,7 @@ def check_asked(query: object, user: object) -> str:
 
 
 def read_settings(given: str | Path | Settings) -> Settings:
-    """The settings of a profile's name or a TOML file. The environment is not read.
+    """Read settings from a profile's name or a TOML file, but not from the environment.
 
     Raises SettingsError.
     """

@@ -15,7 +15,7 @@ with extra("haystack"):
 
 @component
 class FilterComponent:
-    """Filters retrieved documents. `Filter.as_haystack` makes it and says what its fields mean."""
+    """Filters retrieved documents. `Filter.as_haystack` makes it and explains its fields."""
 
     def __init__(
         self, filter: FilterCall, metric: Metrics | None = None, user: User | None = None
@@ -28,8 +28,8 @@ class FilterComponent:
     def run(
         self, query: str, documents: list[Document], user: User | None = None
     ) -> dict[str, list[Document]]:
-        """The documents that stay, best first. `user` is who asks now, by default the component's.
-        Raises InputError, SettingsError."""
+        """The kept documents, best first. `user` is the user of this call, by default the
+        component's. Raises InputError, SettingsError."""
         asker = self.user if user is None else user
         scores = [doc.score for doc in documents]
         kept = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
@@ -39,5 +39,5 @@ class FilterComponent:
     async def run_async(
         self, query: str, documents: list[Document], user: User | None = None
     ) -> dict[str, list[Document]]:
-        """The same in a thread, for an asynchronous pipeline."""
+        """Like `run`, but in a thread, for an asynchronous pipeline."""
         return await asyncio.to_thread(self.run, query, documents, user)

@@ -39,7 +39,7 @@ UNSCORED = (
 
 
 class FilterCompressor(BaseDocumentCompressor):
-    """Filters retrieved documents. `Filter.as_langchain` makes it and says what its fields mean."""
+    """Filters retrieved documents. `Filter.as_langchain` makes it and explains its fields."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -56,8 +56,8 @@ class FilterCompressor(BaseDocumentCompressor):
         *,
         user: User | None = None,
     ) -> Sequence[Document]:
-        """The documents that stay, best first. `user` is who asks now, by default the compressor's.
-        Raises InputError, SettingsError."""
+        """The kept documents, best first. `user` is the user of this call, by default the
+        compressor's. Raises InputError, SettingsError."""
         asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
         unscored = documents and all(score is None for score in scores)
@@ -73,14 +73,14 @@ class FilterCompressor(BaseDocumentCompressor):
         *,
         user: User | None = None,
     ) -> Sequence[Document]:
-        """The same in a thread, for an event loop."""
+        """Like `compress_documents`, but in a thread, for an event loop."""
         compress = partial(self.compress_documents, user=user)
         return await run_in_executor(None, compress, documents, query, callbacks)
 
 
 class FilterRetriever(BaseRetriever):
-    """Searches a vector store and filters what it finds. `Filter.as_langchain_retriever` makes
-    it and says what its fields mean. `invoke` takes a `user` and a `k` of its own."""
+    """Searches a vector store and filters the hits. `Filter.as_langchain_retriever` makes it and
+    explains its fields. `invoke` takes a `user` and a `k` for one call."""
 
     filter: FilterCall
     store: VectorStore
@@ -92,15 +92,15 @@ class FilterRetriever(BaseRetriever):
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """The documents that stay, best first. `user` and `k` hold for this call; the defaults are
-        the configuration's (``config["configurable"]``), then the retriever's. Raises
-        InputError, SettingsError, and what the store raises."""
+        """The kept documents, best first. `user` and `k` apply to this call; by default, they come
+        from the configuration (``config["configurable"]``), then the retriever. Raises InputError,
+        SettingsError, and the store's errors."""
         return super().invoke(input, config, **_configured(config) | kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """The same in an event loop."""
+        """Like `invoke`, for an event loop."""
         return await super().ainvoke(input, config, **_configured(config) | kwargs)
 
     def _get_relevant_documents(
@@ -130,7 +130,7 @@ class FilterRetriever(BaseRetriever):
         return (await run_in_executor(None, self._keep, query, scored, user))[:most]
 
     def _most(self, k: int | None) -> int | None:
-        """How many documents to return at most, None for all. Raises InputError."""
+        """The maximum number of documents to return, or None for all. Raises InputError."""
         most = self.k if k is None else k
         if most is not None and (not isinstance(most, int) or most < 1):
             raise InputError(f"k is {most!r}.", remedy="Pass a whole number of at least 1.")
@@ -145,8 +145,8 @@ class FilterRetriever(BaseRetriever):
 
 
 def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
-    """The `user` and `k` that a run is configured with, as a chain passes them on. Raises
-    InputError for a user who is none."""
+    """The `user` and `k` in a run's configuration, which chains pass on. Raises InputError if
+    `user` is not a User."""
     known = ensure_config(config).get("configurable", {})
     given = {name: known[name] for name in ("user", "k") if known.get(name) is not None}
     if not isinstance(given.get("user"), User | None):
@@ -163,9 +163,9 @@ def chunk_tools(
 ) -> list[BaseTool]:
     """The tools ``search_chunks`` and ``get_chunks`` over an open workspace, for an agent.
 
-    `collection` and `settings` (or a profile's name) hold where the agent names no other. `user` is
-    who asks, unless the run is configured with another (``config["configurable"]["user"]``). The
-    agent can change neither, and sees no more whatever profile it chooses.
+    `collection` and `settings` (or a profile's name) apply unless the agent names others. `user` is
+    the user who asks, unless the run's configuration has one (``config["configurable"]["user"]``).
+    The agent can change neither, and no profile that it chooses shows it more.
     """
     settings = profile_settings(settings) if isinstance(settings, str) else settings
     tools = ChunkTools(workspace, collection, settings, user)

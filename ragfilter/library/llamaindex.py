@@ -26,7 +26,7 @@ UNSAID = (
 
 
 class FilterPostprocessor(BaseNodePostprocessor):
-    """Filters retrieved nodes. `Filter.as_llamaindex` makes it and says what its fields mean."""
+    """Filters retrieved nodes. `Filter.as_llamaindex` makes it and explains its fields."""
 
     filter: FilterCall = Field(exclude=True)
     metric: Metrics | None = None
@@ -55,8 +55,8 @@ class FilterPostprocessor(BaseNodePostprocessor):
         *,
         user: User | None = None,
     ) -> list[NodeWithScore]:
-        """The nodes that stay, best first. `user` is who asks now, by default the postprocessor's.
-        Raises InputError, SettingsError."""
+        """The kept nodes, best first. `user` is the user of this call, by default the
+        postprocessor's. Raises InputError, SettingsError."""
         return super(FilterPostprocessor, self._of(user)).postprocess_nodes(
             nodes, query_bundle, query_str
         )
@@ -69,7 +69,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
         *,
         user: User | None = None,
     ) -> list[NodeWithScore]:
-        """The same in a thread, for an event loop."""
+        """Like `postprocess_nodes`, but in a thread, for an event loop."""
         return await super(FilterPostprocessor, self._of(user)).apostprocess_nodes(
             nodes, query_bundle, query_str
         )
@@ -84,7 +84,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
             raise InputError("There is no query.", remedy="Pass query_str or query_bundle.")
         scores = [node.score for node in nodes]
         if self.exponential:
-            # What is too small for a number is infinitely far.
+            # A score too small for a float is infinitely far.
             scores = [s if s is None else -log(s) if s > 0 else inf for s in scores]
         query = query_bundle.query_str
         return keep(self.filter, query, nodes, scores, metric=self.metric, user=self.user)

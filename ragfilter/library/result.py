@@ -30,15 +30,15 @@ Document = TypeVar("Document")
 
 
 class DroppedRow(ChunkRow):
-    """The row of a dropped hit, with the object that the caller passed."""
+    """The row of a dropped hit, with the caller's object."""
 
     doc: Any = None
 
 
 class Result(model.PoolResult):
-    """What a filter decided: a sequence of the kept hits, best first.
+    """A filter's decisions: a sequence of the kept hits, best first.
 
-    It shows only what its `user` can see, without hidden chunks.
+    It contains nothing about chunks that its `user` cannot see.
     """
 
     __slots__ = ()
@@ -64,13 +64,13 @@ class Result(model.PoolResult):
         return f"<Result: {summary.kept} of {summary.retrieved} kept, {why}>"
 
     def __bool__(self) -> bool:
-        """True, even if nothing is kept: there is a result."""
+        """Always True, even if nothing is kept."""
         return True
 
     @property
     def dropped(self) -> tuple[DroppedRow, ...]:
         """The dropped hits, by rank: title, layer, reason, the compared value and limit, and the
-        object that was passed (`doc`)."""
+        caller's object (`doc`)."""
         docs = {hit.id: hit.doc for hit in self.hits}
         rows = [DroppedRow(*row) for row in report.rows(self) if not row.kept]
         for row in rows:
@@ -79,27 +79,27 @@ class Result(model.PoolResult):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Problems with the input, and models that failed."""
+        """Problems with the input, and failures of models."""
         failed = [f"The {MODEL_OF[each.kind]} failed: {each.error}" for each in self.pool.failures]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
         return (*self.pool.warnings, *failed, *filter(None, [unknown_score(self)]))
 
     @property
     def context(self) -> Context:
-        """The kept chunks, numbered and packed into the token budget, as the LLM gets them: without
+        """The kept chunks as sent to the LLM: numbered, packed into the token budget, and without
         the sentences that the prune layer struck."""
         return pack(self.kept, self.settings)
 
     def prompt(self, *, reorder: bool = False) -> tuple[Message, ...]:
         """The messages that ask an LLM to answer the query from the context.
 
-        With `reorder`, the best chunks are first and last and the weakest in the middle, where an
-        LLM overlooks most (Liu et al., Lost in the Middle, 2023). Each keeps its number.
+        With `reorder`, the best chunks come first and last and the weakest in the middle, where an
+        LLM overlooks most (Liu et al., Lost in the Middle, 2023). Each chunk keeps its number.
         """
         return messages(self.query, pack(self.kept, self.settings, reorder=reorder))
 
     def explain(self, chunk_id: str) -> str:
-        """Every layer's decision about one chunk, as text. Raises InputError: no such hit."""
+        """Every layer's decision about one chunk, as text. Raises InputError if it is not a hit."""
         return explain(self, chunk_id)
 
     def to_frame(self) -> pd.DataFrame:
@@ -112,18 +112,18 @@ class Result(model.PoolResult):
 
 
 Watcher = Callable[[Result, int], None]
-"""Called with every result, and when its question came (nanoseconds since 1970)."""
+"""Called with every result and the time when its question came (nanoseconds since 1970)."""
 _watcher: Watcher | None = None
 
 
 def watch(watcher: Watcher | None) -> None:
-    """Call `watcher` with every result from now on, in this process; None calls nobody."""
+    """Call `watcher` with every result in this process from now on; None stops this."""
     global _watcher
     _watcher = watcher
 
 
 def to_result(decided: model.PoolResult, started_ns: int) -> Result:
-    """The engine's result as its user may see it: hidden chunks are in none of its parts."""
+    """The engine's result as its user can see it: no part of it contains hidden chunks."""
     mine = redacted(replay_as_user(decided))
     result = Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
     if _watcher is not None:
@@ -146,9 +146,9 @@ def keep(
 ) -> list[Document]:
     """The documents that `flt` keeps, in its order.
 
-    If a score is missing, the order given is the rank. Of several named ones, `scores` are the
-    fused. The documents alone do not say why nothing is kept, or what a layer lacked, so that is
-    logged. Raises InputError, SettingsError.
+    If a score is missing, the given order is the rank. If there are several named scores, `scores`
+    are the fused ones. Logs why nothing is kept or what a layer lacks, since the documents alone do
+    not show it. Raises InputError, SettingsError.
     """
     fused = not isinstance(metric, Mapping) or FUSED in metric
     result = flt(query, docs, scores if fused else None, metric=metric, user=user)
@@ -161,7 +161,7 @@ def keep(
 
 @cache
 def _lacks(kind: NeedKind) -> None:
-    """Say once what the filter lacks, since that is the same for every query."""
+    """Log what the filter lacks, only once, since it is the same for every query."""
     what = MODEL_OF[kind]
     log.warning(
         "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what

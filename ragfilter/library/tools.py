@@ -1,7 +1,7 @@
-"""The tools of an agent over an open workspace: search for chunks, and read what they refer to.
+"""Tools that let an agent search an open workspace for chunks and read what they refer to.
 
-Source: Intelligent Chunk Filtering, "Agent Tool Usage". The user is fixed when the tools are made,
-and sees no more whatever profile the agent chooses.
+Source: Intelligent Chunk Filtering, "Agent Tool Usage". The user is fixed when the tools are made;
+no profile that the agent chooses shows more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_K = 50
-"""How many chunks the references of one chunk bring at most."""
+"""Maximum number of chunks added by the references of one chunk."""
 
 K = Annotated[int | None, Field(ge=1, le=200, description="At most this many chunks.")]
 Profile = Annotated[
@@ -50,7 +50,7 @@ Depth = Annotated[
 
 
 class Searchable(Protocol):
-    """What tools need of an open workspace, which `open_workspace` gives."""
+    """The part of an open workspace (`open_workspace`) that the tools need."""
 
     def __getitem__(self, name: str, /) -> Any: ...
 
@@ -61,7 +61,7 @@ class Searchable(Protocol):
 class ChunkTools:
     """The tools as plain functions. The agent reads their docstrings.
 
-    `collection` and `settings` hold where the agent names no other. `user` is who asks.
+    `collection` and `settings` apply unless the agent names others. `user` is the user who asks.
     """
 
     workspace: Searchable
@@ -72,11 +72,11 @@ class ChunkTools:
     def search_chunks(
         self, query: str, k: K = None, profile: Profile = None, collection: Collection = None
     ) -> dict[str, Any]:
-        """Search for the chunks that answer a question. What does not fit it is filtered out.
+        """Search for the chunks that answer a question. Chunks that do not fit it are left out.
 
         Each chunk has its text, its source, its distance (lower is nearer) and the ids that it
-        refers to in `refs`; `get_chunks` reads those. `status` and `message` say where the search
-        found nothing good enough, or may have missed something.
+        refers to in `refs`; `get_chunks` reads those. `status` and `message` say if the search
+        found nothing good enough or may have missed something.
         """
         settings = profile_settings(profile) if profile else self.settings
         if k is not None:
@@ -90,7 +90,7 @@ class ChunkTools:
             "message": result.message,
             "chunks": [
                 _document(hit.chunk, refs[hit.id]) | {"distance": hit.distance}
-                # A layer that the settings of `_at_most` do not name may let more through.
+                # Layers whose settings `_at_most` does not set may let more through.
                 for hit in result.kept[:k]
             ],
         }
@@ -98,11 +98,11 @@ class ChunkTools:
     def get_chunks(
         self, ids: Ids, depth: Depth = 0, collection: Collection = None
     ) -> dict[str, Any]:
-        """Read chunks by their ids, and with a depth what they refer to.
+        """Read chunks by their ids and, with a depth, the chunks they refer to.
 
-        `chunks` holds those asked for, `expanded` those that references lead to, nearest first.
-        `missing` are ids that are not there for you. `status` and `message` say where the
-        collection itself may lack chunks.
+        `chunks` holds the requested chunks, `expanded` those reached by references, nearest first.
+        `missing` lists ids that do not exist for you. `status` and `message` say if the collection
+        itself may lack chunks.
         """
         where = self.workspace.collection(collection or self.collection)
         find_any = finder(where)
@@ -118,7 +118,7 @@ class ChunkTools:
             for root in roots
             for step in walk(root, depth=depth, most=MAX_K, find=find)
         )
-        # Read again as whole chunks: what was indexed meanwhile may be hidden.
+        # Check again on the whole chunks: one indexed in the meantime may be hidden.
         there = {
             chunk.id: _document(chunk, tuple(filter(find, chunk.refs)))
             for chunk in where.chunks([*asked, *reached]).values()
@@ -134,7 +134,7 @@ class ChunkTools:
 
 
 def raising(function: Callable[P, R], kind: type[Exception]) -> Callable[P, R]:
-    """`function`, whose errors the agent is told in the way of its library: raised as `kind`."""
+    """Wrap `function` so that its errors are raised as `kind`, as the agent's library expects."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -147,12 +147,12 @@ def raising(function: Callable[P, R], kind: type[Exception]) -> Callable[P, R]:
 
 
 def profile_settings(name: str) -> Settings:
-    """The settings of a profile; a file's name is none, so no agent makes us read one."""
+    """The settings of a profile. Refuses file names, so that no agent can make us read a file."""
     return load(profile=name, environ={}).settings
 
 
 def _at_most(k: int, settings: Settings) -> dict[str, Any]:
-    """As `-k` on the command line: whichever layer limits the result, it does so at `k`."""
+    """Settings that limit the result to `k`, whichever layer limits it, like `-k` in the CLI."""
     limits = ("retrieval.k", "cutoff.max_results", "judge.max_chunks", "quality.min_top_k")
     last = max(k, settings.quality.max_top_k)
     return dict.fromkeys(limits, k) | {"quality.max_top_k": last}
@@ -173,9 +173,8 @@ def _document(chunk: Chunk, refs: tuple[str, ...]) -> dict[str, Any]:
 def make_server(
     tools: ChunkTools, *, carry: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda f: f
 ) -> MCPServer[None]:
-    """A server of the Model Context Protocol with `search_chunks` and `get_chunks`; its `run()`
-    serves standard input and output. `carry` wraps each tool where its calls are carried out
-    elsewhere."""
+    """An MCP (Model Context Protocol) server with `search_chunks` and `get_chunks`; its `run()`
+    serves standard input and output. `carry` wraps each tool to run its calls elsewhere."""
     with extra("mcp"):
         from mcp.server import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError

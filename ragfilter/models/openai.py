@@ -1,11 +1,11 @@
-"""Models over the OpenAI protocol: chat, streamed, and embeddings. The address and the key are
-checked once, and everything that can go wrong there is a ChatError with a remedy.
+"""Models over the OpenAI protocol: streamed chat, and embeddings. The address and the key are
+checked once, and every failure there is a ChatError with a remedy.
 
-The client's own timeouts are per read, and name resolution has none. So a server that drips bytes
-could hold a caller for ever. A call therefore runs in its own thread, and the caller waits for its
-pieces only until the deadline. Nothing here repeats an endpoint's message when it refuses a key,
-since that may contain a part of the key. What openai and httpx2 do not document is used for tested
-releases only. Source: docs/design.md#parts.
+The client's own timeouts are per read, and name resolution has none, so a server that drips bytes
+could hold a caller forever. A call therefore runs in its own thread, and the caller waits for its
+pieces only until the deadline. If an endpoint refuses a key, its message is never repeated, since
+it may contain a part of the key. Undocumented behaviour of openai and httpx2 is used only in tested
+releases. Source: docs/design.md#parts.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ check_version("httpx2", ">=2.12,<3", extra="openai")
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "none"
-"""Sent where no key is set: local servers want none, and the client insists on one."""
+"""Sent if no key is set: local servers need none, but the client insists on one."""
 DETAIL_CHARS = 300
 MAX_WAIT_S = 86_400.0
-"""A day. Nobody means to wait longer, whatever a header says."""
+"""One day. Nobody wants to wait longer, whatever a header says."""
 Failure = Literal[
     "late", "cut", "too long", "too large", "redirected", "filtered", "unfinished", "empty",
     "unreadable", "reported", "unreached",
@@ -111,32 +111,32 @@ _UNREACHED: Mapping[type[BaseException], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is asked. The key appears in no message, log line or repr."""
+    """The endpoint of a model. Its key appears in no message, log line or repr."""
 
     model: str
     url: str
     key: str = field(repr=False)
 
     def client(self, **options: Any) -> openai.OpenAI:
-        """A client that tries once."""
+        """A client without retries."""
         return openai.OpenAI(
             api_key=self.key or NO_KEY, base_url=self.url, max_retries=0, **options
         )
 
     def scrub(self, text: str) -> str:
         """`text` without the key."""
-        # In any case, since a host's name is in lower case.
+        # Regardless of case, since host names become lower case.
         return re.sub(re.escape(self.key), "***", text, flags=re.IGNORECASE) if self.key else text
 
 
 def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
-    """The endpoint that these settings name. Raises SettingsError for what cannot be used."""
+    """The endpoint that these settings name. Raises SettingsError for an unusable value."""
     if not model.strip():
         raise SettingsError("No model is named.", remedy="Set OPENAI_MODEL.")
     url = base_url.strip() or DEFAULT_BASE_URL
     parts = web_address(url)
     if parts is None or parts.username or parts.password or parts.query or parts.fragment:
-        # It would be shown in messages and logs.
+        # Messages and logs would show it.
         raise SettingsError(
             "The endpoint's base URL must be an http or https address without credentials, query "
             "or fragment.",
@@ -153,7 +153,7 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
 
 
 def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float) -> ChatError:
-    """`error` of the openai client as a ChatError. `answered`: a response had begun."""
+    """Convert an `error` of the openai client to a ChatError. `answered`: a response had begun."""
     causes = list(_causes(error))
     ours = next((cause for cause in causes if isinstance(cause, ChatError)), None)
     if ours is not None:
@@ -167,13 +167,13 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
         return _connection(error, causes, at, answered)
     if isinstance(error, openai.APIError):
         return failure("reported", _detail(error, at) or "without a message")
-    # What remains is an answer that cannot be read. Its text may hold anything, so only the kind
-    # of the error is told.
+    # The remaining case is an unreadable answer. Its text may contain anything, so the message
+    # names only the type of the error.
     return failure("unreadable", type(error).__name__)
 
 
 def timed_out(timeout_s: float) -> ChatError:
-    # What is left for a second call, or what a server asks for, is no round number.
+    # The time left for a second call, or the time a server asks for, is not a round number.
     return failure("late", f"{max(round(timeout_s, 1), 0.1):g}")
 
 
@@ -187,7 +187,7 @@ def _status(error: openai.APIStatusError, at: Endpoint) -> ChatError:
     status, wait, detail = error.status_code, _retry_after(error), _detail(error, at)
     least = 500 if status >= 500 and status != 504 else status
     kind, what, remedy = _STATUSES.get(least, _STATUSES[400])
-    # What refuses a key may hold a part of it.
+    # A message that refuses a key may contain a part of it.
     after = f": {detail}" if detail and kind != "auth" else ""
     remedy += f" Wait {max(round(wait, 1), 0.1):g} s." if wait is not None else ""
     message = f"The endpoint {what.format(at.model)} (HTTP {status}){after}."
@@ -204,7 +204,7 @@ def _connection(
     if not why and (answered or has(httpx2.ReadError)):
         return failure("cut")
     if not why and has(httpx2.RemoteProtocolError):
-        # Only the text tells that the endpoint hung up before it answered.
+        # Only the text shows that the endpoint hung up before it answered.
         hung_up = "disconnected" in str(error.__cause__)
         return failure("cut") if hung_up else failure("unreadable", "not HTTP")
     return failure(
@@ -214,7 +214,7 @@ def _connection(
 
 
 def _detail(error: openai.APIError, at: Endpoint) -> str:
-    """The endpoint's own message on one line, shortened; empty if it gave none but a page."""
+    """The endpoint's own message on one line, shortened; empty if it sent only a web page."""
     body = error.body
     message = body.get("error", body) if isinstance(body, dict) else body
     message = message.get("message") if isinstance(message, dict) else message
@@ -225,7 +225,7 @@ def _detail(error: openai.APIError, at: Endpoint) -> str:
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
-    """Seconds of the Retry-After header. None if it is missing, implausible or a date."""
+    """The seconds in the Retry-After header; None if it is missing, implausible or a date."""
     try:
         seconds = float(error.response.headers.get("retry-after", ""))
     except ValueError:
@@ -244,13 +244,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 CONNECT_S = 5.0
 MAX_BODY_BYTES = 32 * 1024 * 1024
-"""Of one response: every few characters of an answer come in an envelope of hundreds of bytes."""
+"""Maximum size of a response: every few characters of an answer come with hundreds of bytes."""
 MAX_EVENT_BYTES = 2 * 1024 * 1024
 MAX_TOKENS = 1_000_000_000
 LINGER_S = 1.0
-"""How long the usage is waited for, once the model has said that it is done."""
+"""How long to wait for the usage after the model has said that it is done."""
 REFUSALS = (400, 404, 415, 422, 500, 501)
-"""What servers answer that do not know a part of a request."""
+"""Status codes of servers that do not know a part of a request."""
 _COMPLETE = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete")
 _TOO_LONG = ("length", "max_tokens", "model_length", "max_output_tokens")
 _SCHEMA = re.compile(r"schema|response_format")
@@ -258,10 +258,10 @@ _MISSING = "the endpoint sent no chat completion"
 
 
 class OpenAIChat:
-    """A chat model at an OpenAI-compatible endpoint. Safe in threads; holds one HTTP client.
+    """A chat model at an OpenAI-compatible endpoint. Thread-safe; holds one HTTP client.
 
-    Raises SettingsError for a base URL, key or model name that cannot be used. The key appears in
-    no message, log line or repr.
+    Raises SettingsError for an unusable base URL, key or model name. The key appears in no message,
+    log line or repr.
     """
 
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
@@ -269,7 +269,7 @@ class OpenAIChat:
         self._refused: set[str] = set()
         self._call = threading.local()
         self._client = self._at.client(
-            # What is compressed may be a thousand times as large when it is read.
+            # A compressed response can be a thousand times as large after decompression.
             default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._guard]}),
         )
@@ -280,7 +280,7 @@ class OpenAIChat:
 
     @property
     def endpoint(self) -> str:
-        """Its address, which holds no credentials."""
+        """Its address, without credentials."""
         return self._at.url.rstrip("/")
 
     def __repr__(self) -> str:
@@ -297,10 +297,10 @@ class OpenAIChat:
         timeout_s: float,
         schema: Mapping[str, object] | None = None,
     ) -> Iterator[Delta]:
-        """The answer in pieces; the last Delta carries the usage where the endpoint counted it.
+        """Yield the answer in pieces; the last Delta has the usage if the endpoint counted it.
 
-        `timeout_s` bounds the whole call. `schema` asks for JSON of that shape; an endpoint that
-        refuses that is asked again without. Raises ChatError, also after pieces have come.
+        `timeout_s` limits the whole call. `schema` asks for JSON of that schema; if the endpoint
+        refuses it, the call is repeated without. Raises ChatError, even after some pieces.
         """
         deadline = time.monotonic() + timeout_s
         pieces: queue.SimpleQueue[Delta | ChatError | _Finished | None] = queue.SimpleQueue()
@@ -310,7 +310,7 @@ class OpenAIChat:
             answered = has_text = False
             self._call.stop = stop
             try:
-                # Closed at once, even if the answer is not read to its end.
+                # Closed at once, even if the caller does not read the whole answer.
                 with self._open(messages, schema, deadline, stop) as response:
                     answered = True
                     for piece in bounded(_read(response, pieces.put)):
@@ -334,7 +334,7 @@ class OpenAIChat:
             while True:
                 left = max(0.0, until - time.monotonic())
                 try:
-                    # What has arrived in time is delivered, however late it is fetched.
+                    # Pieces that arrived in time are delivered, even if they are read late.
                     piece = pieces.get(timeout=patience(left))
                 except queue.Empty:
                     check_stopped()
@@ -352,7 +352,7 @@ class OpenAIChat:
                 elif isinstance(piece, ChatError):
                     raise piece
                 elif piece.text.strip():
-                    # Some servers give a reason with every piece.
+                    # Some servers send a finish reason with every piece.
                     finished, until = None, deadline
                     yield piece
                 elif finished is None or piece.usage is not None:
@@ -367,9 +367,9 @@ class OpenAIChat:
         deadline: float,
         stop: threading.Event,
     ) -> openai.Stream[Any]:
-        """The opened stream. Parts of the request that a server may not know are left out when it
-        refuses them: the one that its message names, else the schema, then the other. They are not
-        sent again by this client, so that the refusal is paid for once."""
+        """Open the stream. If the server refuses an optional part of the request, leaves it out:
+        the part that the message names, or else the schema, then the other one. This client never
+        sends that part again, so that the refusal costs only one call."""
         optional: dict[str, Any] = {}
         if schema is not None:
             shape = {"name": "answer", "schema": dict(schema), "strict": True}
@@ -393,7 +393,7 @@ class OpenAIChat:
             except openai.APIStatusError as error:
                 reply = f"{error.message} {error.body}"
                 blamed = next((part for part in optional if part in reply), "")
-                # Where another fault is as likely (not 400 or 422), only the schema is tried.
+                # If another cause is as likely (not 400 or 422), leave out only the schema.
                 tried = list(optional) if error.status_code in (400, 422) else ["response_format"]
                 part = blamed or next((each for each in tried if each in optional), "")
                 if not part or error.status_code not in REFUSALS or stop.is_set():
@@ -403,7 +403,7 @@ class OpenAIChat:
                 del optional[part]
 
     def _guard(self, response: httpx2.Response) -> None:
-        """Called with every response before anything is read of it. Raises ChatError."""
+        """Check every response before its body is read. Raises ChatError."""
         response.stream = _Body(response.stream, self._call.stop)
         if response.has_redirect_location:
             there = response.url.join(response.headers["location"])
@@ -416,17 +416,17 @@ class OpenAIChat:
 
 @dataclass(frozen=True, slots=True)
 class _Finished:
-    """The model has said why it ended. `error`: in which way the answer is not whole."""
+    """The model has said why it finished. `error` says why the answer is incomplete, if it is."""
 
     error: ChatError | None
 
 
 class _Body(httpx2.SyncByteStream):
-    """A response body that ends once nobody waits for it, and knows whether anything came.
+    """A response body that ends once nobody waits for it, and knows whether it received anything.
 
-    A server that only sends keep-alive comments yields no event, and the client keeps to itself
-    that a stream was declared done, so the bytes have to be watched. Raises ChatError if more
-    comes than is read: of the whole, or without a blank line.
+    Keep-alive comments yield no event, and the client does not report that a stream was declared
+    done, so this class inspects the bytes. Raises ChatError if the body, or a part of it without a
+    blank line, is too large.
     """
 
     def __init__(self, body: Any, stop: threading.Event) -> None:
@@ -457,10 +457,10 @@ class _Body(httpx2.SyncByteStream):
 
 
 _EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
-# An answer may speak of such a line, but only inside a JSON string, where no line can begin.
+# An answer can mention such a line, but only inside a JSON string, which has no line breaks.
 _DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
 _TAIL = 16
-"""Bytes kept of what came before, in which a line or an event may have begun."""
+"""Number of earlier bytes in which a line or an event may have begun."""
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -468,8 +468,8 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -> Iterator[Delta]:
-    """The pieces of an opened stream. Calls `finished` when the model says that it is done, since
-    some servers keep the stream open. Raises ChatError if the answer is not whole."""
+    """Yield the pieces of an opened stream. Calls `finished` when the model says that it is done,
+    since some servers keep the stream open. Raises ChatError if the answer is incomplete."""
     body = response.response.stream
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):
@@ -504,7 +504,7 @@ def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -
         raise failure("empty", "nothing")
     if not some_event:
         raise failure("unreadable", _MISSING)
-    # Some servers end a stream in order without giving a reason.
+    # Some servers end a stream properly without a finish reason.
     if not finish and not whole and not (isinstance(body, _Body) and body.ended):
         raise failure("cut")
     if error := _unfinished(finish, some_text=some_text):
@@ -512,7 +512,7 @@ def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -
 
 
 def _unfinished(finish: str, *, some_text: bool) -> ChatError | None:
-    """Why an answer that ended for the reason `finish` is not whole; None if it is."""
+    """The error for an answer with the finish reason `finish`; None if it is complete."""
     if finish == "content_filter":
         return failure("filtered")
     if finish in _TOO_LONG:
@@ -523,7 +523,7 @@ def _unfinished(finish: str, *, some_text: bool) -> ChatError | None:
 
 
 def _whole(response: openai.Stream[Any]) -> Any:
-    """The one completion of a server that ignores `stream` and sends JSON."""
+    """The completion from a server that ignores `stream` and sends plain JSON."""
     raw = response.response.read()
     if not raw.strip():
         raise failure("empty", "nothing")
@@ -544,7 +544,7 @@ def _text(choice: Any) -> str:
 
 
 def _text_of(part: object) -> str:
-    """The text of a part of a message; empty if it is a thought, or anything else."""
+    """The text of a part of a message; empty if the part is a thought or anything else."""
     if isinstance(part, Mapping):
         says = (part.get("type") or "text") in ("text", "output_text") and not part.get("thought")
         part = part.get("text") if says else None
@@ -552,7 +552,7 @@ def _text_of(part: object) -> str:
 
 
 def _usage(value: Any) -> Usage | None:
-    """The counts of an endpoint, if they can be."""
+    """The endpoint's token counts, if they are plausible."""
     counts = [getattr(value, name, None) for name in ("prompt_tokens", "completion_tokens")]
     possible = all(type(count) is int and 0 <= count <= MAX_TOKENS for count in counts)
     return Usage(*counts) if possible else None  # type: ignore[arg-type]
@@ -561,23 +561,23 @@ def _usage(value: Any) -> Usage | None:
 # -- embeddings ------------------------------------------------------------------------------------
 
 MAX_CHARS = 20_000
-"""Of one text; models read about 8,000 tokens, and refuse more."""
+"""Maximum length of a text; models read about 8,000 tokens and refuse longer texts."""
 TIMEOUT_S = 60.0
 
 
 class OpenAIEmbedder:
-    """Unit vectors from an endpoint. Safe in threads; holds one HTTP client.
+    """Unit vectors from an endpoint. Thread-safe; holds one HTTP client.
 
-    Raises SettingsError for a base URL, key or model name that cannot be used.
+    Raises SettingsError for an unusable base URL, key or model name.
     """
 
     def __init__(
         self, model: str, *, api_key: str = "", base_url: str = "", timeout_s: float = TIMEOUT_S
     ) -> None:
-        """`model` is the endpoint's name of it; `timeout_s` bounds each call."""
+        """`model` is the endpoint's name for the model; `timeout_s` limits each call."""
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
         self._timeout_s = timeout_s
-        # The texts go to no other address.
+        # The texts are sent to no other address.
         http_client = openai.DefaultHttpxClient(follow_redirects=False)
         self._client = self._at.client(http_client=http_client)
 
@@ -586,7 +586,7 @@ class OpenAIEmbedder:
         return f"{OPENAI}{self._at.model}"
 
     def prepare(self) -> None:
-        """Nothing has to be loaded."""
+        """Do nothing: there is nothing to load."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,8 +1,8 @@
-"""The bundled pruner: what each piece of a text contributes to the answer, by sentence vectors.
+"""The bundled pruner: estimates what each piece of a text contributes, by sentence vectors.
 
-Source: docs/design.md#prune. A piece is worth its best sentence or row: the cosine of its vector
-with the question's, raised by the share of the question's words and numbers that it holds. A share
-of that is also worth what stands next to it, since "It lasts an hour." needs its neighbour.
+Source: docs/design.md#prune. The value of a piece is that of its best sentence or row: the cosine
+with the question, increased by the share of the question's words and numbers that it contains. The
+neighbours of a piece get a share of its value, since "It lasts an hour." needs its neighbour.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ragfilter.protocols import Embedder, PrunePassage
 from ragfilter.text.words import FUNCTION_WORDS, tokens
 
 SHARED = 0.5
-"""What a piece gains that holds all words and numbers of the question."""
+"""The increase for a piece that contains all words and numbers of the question."""
 NEAR = 0.85
-"""The share of its worth that a piece lends to its neighbours."""
+"""The share of its value that a piece gives to its neighbours."""
 
 
 class SentencePruner:
-    """Values pieces by the sentence vectors of `embedder`. Safe for threads if that is."""
+    """Rates pieces by the sentence vectors of `embedder`. Thread-safe if the embedder is."""
 
     name = "sentences"
 

@@ -1,10 +1,10 @@
 """Rerankers behind one protocol: late interaction with the bundled model, cross-encoders, and any
-address that answers ``/rerank``: Cohere, Jina, vLLM, TEI.
+endpoint that answers ``/rerank``: Cohere, Jina, vLLM, TEI.
 
 Source: Adaptive Retrieval System, "Reranker Integration"; docs/design.md#parts. Late interaction is
-the sum of maximal similarities of ColBERT (Khattab and Zaharia, 2020), as a mean. Texts go to no
-other address, and the key is in no message, log line or repr. Scores of an address are taken as it
-gives them, on whatever scale.
+ColBERT's sum of maximum similarities (Khattab and Zaharia, 2020), as a mean. Texts are sent to no
+other address, and the key appears in no message, log line or repr. Scores from an endpoint stay as
+they are, on any scale.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 # score = 1 / (1 + exp(-(SLOPE * s + OFFSET))), where s is the mean best cosine. Fitted on the first
-# 20 hits of every other labelled query of Cranfield by benchmarks/fit_late_interaction.py; how well
-# it works on the other half is in docs/tuning.md.
+# 20 hits of every other labelled query of Cranfield by benchmarks/fit_late_interaction.py;
+# docs/tuning.md shows how well it works on the other half.
 SLOPE = 10.8
 OFFSET = -7.65
 
@@ -56,14 +56,14 @@ TokenVectors = npt.NDArray[np.float16]
 class LateInteraction:
     """Mean over the query's tokens of the best cosine with a token of the chunk, as a probability.
 
-    Token vectors of chunks are kept (by content, up to `cache_bytes`), so that a second query over
-    the same chunks encodes only itself. Safe for threads.
+    Token vectors of chunks are cached (by content, up to `cache_bytes`), so that a second query
+    over the same chunks encodes only the query. Thread-safe.
     """
 
     def __init__(
         self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES
     ) -> None:
-        """`embedder` lends its loaded model."""
+        """`embedder` provides the loaded model."""
         self._embedder = embedder or BundledEmbedder()
         self._cache: LRUCache[bytes, TokenVectors] = LRUCache(cache_bytes, lambda t: t.nbytes)
         self._guard = threading.Lock()
@@ -73,15 +73,15 @@ class LateInteraction:
         return "late_interaction"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score (0..1) a text. Raises ModelError."""
+        """One score (0..1) per text. Raises ModelError."""
         return [float(1 / (1 + np.exp(-(SLOPE * s + OFFSET)))) for s in self.raw(query, texts)]
 
     def raw(self, query: str, texts: Sequence[str]) -> list[float]:
         """The mean best cosine (-1..1) of each text, before it is mapped. Raises ModelError."""
         if not texts:
             return []
-        # Without the two tokens that stand around every text; a chunk keeps its own, as a place
-        # for query words that match nothing (measured: nDCG@10 0.538 on Cranfield either way).
+        # Without the query's two special tokens. A chunk keeps its own, which query words without a
+        # match can match (measured: nDCG@10 0.538 on Cranfield either way).
         query_tokens = self._encode([query])[0][1:-1]
         if not len(query_tokens):
             return [0.0] * len(texts)
@@ -99,7 +99,7 @@ class LateInteraction:
         vectors.update(zip(missing, fresh, strict=True))
         with self._guard:
             for key in keys:
-                # Not if they are larger than the whole cache.
+                # Unless they are larger than the whole cache.
                 with suppress(ValueError):
                     self._cache[key] = vectors[key]
         return [vectors[key] for key in keys]
@@ -111,12 +111,12 @@ class LateInteraction:
 
 
 class CrossEncoderReranker(LazyModel["CrossEncoder"]):
-    """A cross-encoder, its output through a sigmoid."""
+    """A cross-encoder whose output goes through a sigmoid."""
 
     def __init__(self, model: str, *, fetch: bool = False, load_timeout_s: float = 300.0) -> None:
-        """`model`: any sentence-transformers cross-encoder name or path.
+        """`model` is any sentence-transformers cross-encoder name or path.
 
-        `fetch`: a name that is not on this machine may be fetched, once.
+        With `fetch`, a model that is not on this machine is downloaded once.
         """
         super().__init__()
         self._model = model
@@ -128,7 +128,7 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         return f"cross_encoder:{self._model}"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score (0..1) a text. Raises ModelError."""
+        """One score (0..1) per text. Raises ModelError."""
         if not texts:
             return []
         model = self.model()
@@ -158,7 +158,7 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         ):  # fmt: skip
             model: CrossEncoder = within(self._load_timeout_s, self._open)
         kinds = list(getattr(model.config, "architectures", None) or [])
-        # Any other model is given a head of random weights, and would score at random.
+        # Any other model gets a head with random weights and would return random scores.
         whole = any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds)
         if not whole or model.num_labels != 1:
             raise ModelError(
@@ -181,15 +181,15 @@ log = logging.getLogger(__name__)
 
 HTTP_BATCH = 32
 MAX_CHARS = 20_000
-"""Of one text."""
+"""Maximum length of a text."""
 MAX_BYTES = 8 * 1024 * 1024
-"""Of one answer."""
+"""Maximum size of an answer."""
 URL_REMEDY = "Check RAGFILTER_RERANK_URL, and that the model is served there."
 
 
 @dataclass(frozen=True, slots=True)
 class RerankEndpoint:
-    """Where a reranker is asked: the address up to ``/rerank``, and the price of a thousand
+    """The endpoint of a reranker: its address up to ``/rerank``, and the price per thousand
     calls."""
 
     url: str
@@ -199,7 +199,7 @@ class RerankEndpoint:
 
     @property
     def address(self) -> str:
-        """The address of ``/rerank``. Raises SettingsError for what cannot be used."""
+        """The address of ``/rerank``. Raises SettingsError if it cannot be used."""
         parts = web_address(self.url.strip())
         if parts is None or parts.username or parts.password or parts.query or parts.fragment:
             raise SettingsError(
@@ -215,22 +215,22 @@ class RerankEndpoint:
         return url if url.endswith("/rerank") else f"{url}/rerank"
 
     def calls(self, texts: int, batch: int) -> int:
-        """How many calls so many texts take."""
+        """The number of calls for this many texts."""
         return math.ceil(texts / batch)
 
     def cost(self, texts: int, batch: int) -> float:
-        """What these calls cost, 0 without a price."""
+        """The cost of these calls; 0 without a price."""
         return self.calls(texts, batch) * self.price / 1000
 
 
 class HttpReranker:
-    """Scores from an endpoint, on its own scale. Safe for threads; holds one HTTP client."""
+    """Scores from an endpoint, on its own scale. Thread-safe; holds one HTTP client."""
 
     def __init__(
         self, model: str, at: RerankEndpoint, *, timeout_s: float, batch: int = HTTP_BATCH
     ) -> None:
-        """`model` is the endpoint's name of it; `timeout_s` bounds each call. Raises SettingsError
-        for an address or key that cannot be used."""
+        """`model` is the endpoint's name for the model; `timeout_s` limits each call. Raises
+        SettingsError for an unusable address or key."""
         with extra("openai"):
             import httpx2
         self._model, self._batch = model, batch
@@ -251,7 +251,7 @@ class HttpReranker:
         self._client.close()
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score a text, of any range; higher is better. Raises ModelError and ChatError."""
+        """One score per text, in any range; higher is better. Raises ModelError and ChatError."""
         scores: list[float] = []
         for start in range(0, len(texts), self._batch):
             batch = [whole(text[:MAX_CHARS]) or " " for text in texts[start : start + self._batch]]
@@ -266,7 +266,7 @@ class HttpReranker:
             status, answer = self._post(query, batch, "texts")
             self._texts_field = "texts" if status < 400 else "documents"
         if status >= 300:
-            # What the endpoint says is not repeated: it may hold a part of the key.
+            # The endpoint's message is not repeated, since it may contain a part of the key.
             what, remedy = _REFUSALS.get(status, _REFUSALS[status // 100 * 100])
             message = f"The reranker {what} (HTTP {status})."
             if status != 429 and status < 500:
@@ -274,7 +274,7 @@ class HttpReranker:
             raise ChatError(
                 message, kind="rate_limit" if status == 429 else "server", remedy=remedy
             )
-        # TEI answers with the rows alone.
+        # TEI answers with just the rows.
         named = isinstance(answer, dict)
         rows: Any = answer.get("results", answer.get("data")) if named else answer
         try:

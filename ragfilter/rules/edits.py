@@ -8,7 +8,7 @@ if every rule had reached the store, and otherwise rolls back those that had.
 If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
 per chunk, and the owner of this entry compares the stored rule with the expected one before
 writing. This holds between threads, and between processes that share a journal.
-Where rules and journal are in one database, a change is one transaction (`store.transaction`).
+If rules and journal are in one database, a change is one transaction (`store.transaction`).
 """
 
 from __future__ import annotations

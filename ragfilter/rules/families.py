@@ -167,7 +167,7 @@ def _read(title: str) -> Iterator[Mark]:
 
 
 def _resemble(texts: Iterable[str]) -> bool:
-    """Whether, on average, at least half of a text's words (without numbers) occur in half of the
+    """Whether, on average, half of a text's words (without numbers) occur in at least half of the
     texts. If all texts were required, one odd text would break up a large family."""
     bags = [{t for t in tokens(text) if t[0].isalpha()} for text in texts]
     counts = Counter(word for bag in bags for word in bag)

@@ -244,8 +244,7 @@ def read_rule(text: str | None) -> AnyRule | None:
 
 
 def stored_form(text: str | None) -> str | None:
-    """The form in which the store holds a rule: compact JSON, None for no rule. Raises
-    RuleError."""
+    """The stored form of a rule: compact JSON, None for no rule. Raises RuleError."""
     return parse(text).text if text and text.strip() else None
 
 

@@ -1,7 +1,7 @@
-"""Who may ask the service, and what every request passes first: who asks, under which host name,
-and how much is read of it. Every error has one JSON shape: its kind, what is wrong, what to do.
+"""Access to the service: every request is first checked for its token, host name and body size.
+Every error has the same JSON shape: its kind, what is wrong, what to do.
 
-A TOML file holds hashed tokens, each of which is a user:
+A TOML file holds hashed tokens, one for each user:
 
 [[token]]
 name = "ada"
@@ -48,8 +48,8 @@ REMEDY = "Write each [[token]] as `ragfilter token NAME` prints it."
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a token stands for. `collections` are those that it may search, None for all. `metrics`
-    says whether it may read what all callers together did."""
+    """The holder of a token. `collections` lists those that it can search; None means all.
+    `metrics`: it can read the metrics of all callers."""
 
     name: str = ""
     user: User = PUBLIC
@@ -57,7 +57,7 @@ class Caller:
     metrics: bool = False
 
     def as_user(self, level: int | None, departments: Sequence[str] | None) -> User:
-        """The user that a request names, who may see no more than the token's own. Raises
+        """The user that a request names, who cannot see more than the token's own. Raises
         Refused."""
         own = self.user
         user = User(
@@ -69,7 +69,7 @@ class Caller:
         return user
 
     def check(self, collection: str) -> None:
-        """Raises Refused for a collection that it may not search, whether or not there is one."""
+        """Raise Refused for a collection that it cannot search, whether or not that exists."""
         if self.collections is not None and collection not in self.collections:
             raise Refused(
                 403,
@@ -79,7 +79,7 @@ class Caller:
 
 
 class TokenEntry(TomlTable):
-    """A token of the file."""
+    """A token in the file."""
 
     name: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -96,17 +96,17 @@ class TokenFile(TomlTable):
 
 
 def token_hash(token: str) -> str:
-    """What the file holds of a token. It is drawn at random, so a plain hash cannot be guessed."""
+    """The hash of a token in the file. Tokens are random, so a plain hash is safe."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def new_token() -> str:
-    """A token that nobody can guess."""
+    """Make a random token."""
     return secrets.token_urlsafe(32)
 
 
 def read_tokens(path: Path) -> Mapping[str, Caller]:
-    """The callers by the hashes of their tokens. Raises InputError."""
+    """Read the callers, by the hashes of their tokens. Raises InputError."""
     entries = check_table(read_toml(path), TokenFile, str(path), remedy=REMEDY).token
     for what in ("name", "sha256"):
         double, times = Counter(getattr(entry, what) for entry in entries).most_common(1)[0]
@@ -125,21 +125,21 @@ def read_tokens(path: Path) -> Mapping[str, Caller]:
 
 OPEN = ("/docs", "/healthz", "/openapi.json", "/readyz")
 ASSETS = "/swagger/"
-"""What everybody may read: it says nothing about any chunk."""
+"""A path that everybody can read, since it reveals nothing about chunks."""
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 MAX_BYTES = 2 * 1024 * 1024
-"""Of a request's body."""
+"""Maximum size of a request's body."""
 READING_S = 30.0
-"""How long a body may take to arrive."""
+"""Time limit for a body to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenGate:
     """ASGI middleware around `app`. It sets ``request.state.caller``.
 
-    `tokens` are the callers by the hashes of their tokens. Without any, everybody is `anyone`, and
-    only requests to `hosts` are answered: another site could make its own name resolve to this
-    machine (DNS rebinding). `count` is called with the address and status of every answer.
+    `tokens` are the callers by the hashes of their tokens. Without tokens, everybody is `anyone`,
+    and only requests to `hosts` are answered, because another site could make its own name resolve
+    to this machine (DNS rebinding). `count` is called with the address and status of every answer.
     """
 
     app: ASGIApp
@@ -203,7 +203,7 @@ def _host(header: str) -> str | None:
 
 
 def _limited(receive: Receive) -> Receive:
-    """`receive` that refuses a body which is too large or too slow."""
+    """Wrap `receive` to refuse a body that is too large or too slow."""
     size, done = 0, False
     until = asyncio.get_running_loop().time() + READING_S
 
@@ -233,16 +233,16 @@ def _too_large() -> Refused:
 DIFY = "/retrieval"
 """The address whose errors also have the fields that Dify documents."""
 CODES = {400: 1001, 401: 1002, 403: 1002, 404: 2001}
-"""Its codes: a header that cannot be read, no permission, no such knowledge base."""
+"""Dify's codes: unreadable header, no permission, no such knowledge base."""
 MAX_CHARS = 1000
 GONE = 499
-"""The status of an answer that nobody reads."""
+"""The status if the client has gone before the answer."""
 DOCUMENTED = (400, 401, 403, 404, 408, 413, 422, 429, 503, 504)
 UNREADY = ("The service cannot answer this now.", "Its log says why. Try again later.")
 
 
 class Problem(BaseModel):
-    """An error of any address."""
+    """An error from any address."""
 
     error: str = Field(description="Its kind.", examples=["SettingsError"])
     message: str = Field(description="What is wrong.")
@@ -250,7 +250,7 @@ class Problem(BaseModel):
 
 
 class Refused(RagfilterError):
-    """The service does not carry a request out; `status` is the HTTP status."""
+    """The service refuses a request; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str, *, remedy: str = "") -> None:
         self.status = status
@@ -258,8 +258,8 @@ class Refused(RagfilterError):
 
 
 def explain(error: Exception, path: str) -> JSONResponse:
-    """The answer to a request for `path` that failed. What only the operator may know is logged
-    instead."""
+    """Make the answer to a failed request for `path`. Details that only the operator should know
+    are logged instead."""
     if isinstance(error, HTTPException):
         error = Refused(error.status_code, str(error.detail), remedy="See /docs.")
     kind, remedy = type(error).__name__, UNREADY[1]

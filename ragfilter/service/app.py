@@ -1,4 +1,4 @@
-"""The service: its addresses, each of which is carried out beside the event loop."""
+"""The addresses of the HTTP service. Requests run in threads, outside the event loop."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval",
 RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in DOCUMENTED}
 TITLE = "ragfilter"
 MANY = 10_000
-"""Objects, for which the collector stops all threads for some milliseconds."""
+"""A number of objects for which the garbage collector stops all threads for a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What a service is made with. `collection` and `settings` hold where a request names no other.
-    Without `tokens` (callers by their tokens' hashes), everybody is `anyone`."""
+    """The configuration of a service. `collection` and `settings` apply unless a request names
+    others. Without `tokens` (callers by the hashes of their tokens), everybody is `anyone`."""
 
     bench: OpenWorkspace
     collection: str
@@ -84,7 +84,7 @@ def make_app(serving: Serving) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         gc.freeze()
         gc.callbacks.append(_freeze)
-        # Threads that decide let the event loop go on after a millisecond, not five.
+        # Working threads yield to the event loop after one millisecond instead of five.
         sys.setswitchinterval(0.001)
         try:
             async with mcp_app.open():
@@ -121,14 +121,14 @@ def make_app(serving: Serving) -> FastAPI:
 
 
 def _freeze(phase: str, collection: Mapping[str, int]) -> None:
-    """Freeze what survives a full collection, once it is much: modules, models and catalogues stay,
-    and the collector would stop all threads to look at them again."""
+    """Freeze the objects that survive a full collection once there are many: modules, models and
+    catalogues stay, and the collector would stop all threads to scan them again."""
     if phase == "stop" and collection["generation"] == 2 and len(gc.get_objects(2)) > MANY:
         gc.freeze()
 
 
 def _add_page(app: FastAPI) -> None:
-    """The page that describes the addresses. What it loads is in a package, not on a network."""
+    """Add the page that describes the addresses. It loads its assets from a package, offline."""
     app.mount(ASSETS, StaticFiles(packages=[("fastapi_swagger", "resources")]))
 
     @app.get("/docs", include_in_schema=False)
@@ -146,13 +146,13 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
     bearer = Security(HTTPBearer(auto_error=False, description="A token of the service."))
 
     def ask(path: str, summary: str) -> Callable[[Handler], Handler]:
-        """Answer requests for `path` by a function of the caller's workspace and the body, which is
-        carried out in a thread."""
+        """Answer requests for `path` with a function of the caller's workspace and the body, which
+        runs in a thread."""
 
         def add(function: Handler) -> Handler:
             async def endpoint(request: Request, body: Any) -> Response:
                 workspace = CallerWorkspace(serving.bench, metrics, request.state.caller, path)
-                # Written as JSON in the thread, too.
+                # The thread also writes the JSON.
                 with tracing.under(request.headers):
                     content = await executor.answer(
                         request, lambda: function(workspace, body).model_dump_json().encode()
@@ -205,7 +205,7 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
 
 
 def _document(place: int, given: Any) -> dict[str, Any]:
-    """A document of a request to rerank, with its place as its id. Raises Refused."""
+    """Read a document of a rerank request, with its place as its id. Raises Refused."""
     fields = {"text": given} if isinstance(given, str) else given
     text, title = fields.get("text"), fields.get("title") or ""
     if not isinstance(text, str) or not isinstance(title, str):
@@ -252,8 +252,8 @@ def _handle_errors(app: FastAPI) -> None:
 
 
 class _McpApp:
-    """The Model Context Protocol over HTTP: an ASGI application with a server for each kind of
-    caller, so that no agent can reach what another may see."""
+    """MCP over HTTP: an ASGI application with a server for each kind of caller, so that no agent
+    can reach what only another can see."""
 
     def __init__(self, serving: Serving, executor: Executor, metrics: Metrics) -> None:
         self._apps: dict[Caller, ASGIApp] = {}
@@ -266,7 +266,7 @@ class _McpApp:
                 stateless_http=True,
                 json_response=True,
                 max_request_body_size=MAX_BYTES,
-                # The gate has looked at the host, or at the token.
+                # The gate has already checked the host or the token.
                 transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             )
             self._servers[caller] = server
@@ -287,7 +287,7 @@ def _kind(caller: Caller) -> Caller:
 
 
 def _in_thread(executor: Executor, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """A tool whose calls are carried out as questions are."""
+    """Make a tool that runs its calls like questions, in the executor."""
 
     @wraps(function)
     async def carried(*args: P.args, **kwargs: P.kwargs) -> R:

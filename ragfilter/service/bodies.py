@@ -1,6 +1,6 @@
-"""The bodies of requests, with the settings and user that they ask for, and of answers.
+"""The bodies of requests, with their settings and user, and the bodies of answers.
 
-Answers are made of results as their users see them, so nothing hidden is in any.
+Answers are made from results as their users see them, so they contain nothing hidden.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ragfilter.settings.schema import Settings
 
 MAX_HITS = 1000
 MAX_DOCUMENTS = 200
-"""Each has to be read by a model, which takes a tenth of a second."""
+"""Maximum number of documents. A model reads each of them, which takes a tenth of a second."""
 MAX_K = 200
 OPERATORS = ("quality.reranker_model",)
-"""Settings that only the operator chooses: they name what is loaded from the disk."""
+"""Settings reserved for the operator, since they name files to load."""
 
 Question = Annotated[str, Field(min_length=1, max_length=10_000)]
 Value = bool | int | float | str
 
 
 class UserBody(BaseModel):
-    """For whom to answer, if not for the token's own user. They may see no more than that one."""
+    """The user to answer for, if not the token's own. They cannot see more than the token's."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -43,7 +43,7 @@ class UserBody(BaseModel):
 
 
 class QuestionBody(BaseModel):
-    """What requests share."""
+    """The fields that requests share."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,7 +61,7 @@ class QuestionBody(BaseModel):
         return caller.as_user(self.user.level, self.user.departments)
 
     def merged_with(self, default: Settings) -> Settings:
-        """The settings that it asks for. Raises SettingsError."""
+        """The settings of the request. Raises SettingsError."""
         return settings_for(default, self.profile, self.settings)
 
 
@@ -72,7 +72,7 @@ class SearchBody(QuestionBody):
 
 
 class FilterBody(QuestionBody):
-    """A question, and hits of your own for it: as the library takes them, with their scores."""
+    """A question and your own hits with their scores, in any form that the library accepts."""
 
     hits: list[dict[str, JsonValue]] = Field(
         max_length=MAX_HITS, examples=[[{"id": "a", "text": "Trolls regenerate.", "score": 0.7}]]
@@ -83,7 +83,7 @@ class FilterBody(QuestionBody):
 
 
 class RerankBody(BaseModel):
-    """What the clients of Cohere and Jina send. Other fields are ignored."""
+    """The request of Cohere's and Jina's clients. Other fields are ignored."""
 
     query: Question
     documents: list[str | dict[str, JsonValue]] = Field(max_length=MAX_DOCUMENTS)
@@ -93,14 +93,14 @@ class RerankBody(BaseModel):
 
 
 class DifySetting(BaseModel):
-    """How much Dify wants."""
+    """The limits that Dify sets."""
 
     top_k: int = Field(default=4, ge=1, le=MAX_K)
     score_threshold: float | None = Field(default=0.0, ge=0, le=1)
 
 
 class DifyBody(BaseModel):
-    """What Dify sends to an external knowledge base, which is a collection. Other fields are
+    """Dify's request to an external knowledge base, which is a collection. Other fields are
     ignored."""
 
     knowledge_id: str
@@ -109,7 +109,7 @@ class DifyBody(BaseModel):
     metadata_condition: dict[str, JsonValue] | None = None
 
     def check(self) -> None:
-        """Raises Refused for a condition, since leaving it out would return what it excludes."""
+        """Raise Refused for a condition, since ignoring it would return chunks that it excludes."""
         if self.metadata_condition and self.metadata_condition.get("conditions"):
             raise Refused(
                 422, "Conditions on metadata are not supported.", remedy="Leave them out."
@@ -119,7 +119,7 @@ class DifyBody(BaseModel):
 def settings_for(
     default: Settings, profile_name: str | None, values: Mapping[str, Any]
 ) -> Settings:
-    """The settings of a request: its profile or the service's own, and its values. Raises
+    """The settings of a request: its profile or the service's settings, plus its values. Raises
     SettingsError."""
     refused = next((path for path in OPERATORS if path in values), None)
     if refused is not None:
@@ -131,7 +131,7 @@ def settings_for(
 
 
 class KeptChunk(BaseModel):
-    """A chunk that is kept, in the order of the ranking."""
+    """A kept chunk, in ranking order."""
 
     id: str
     title: str
@@ -149,7 +149,7 @@ class KeptChunk(BaseModel):
 
 
 class DroppedChunk(BaseModel):
-    """A chunk that is dropped, and which layer dropped it and why."""
+    """A dropped chunk, with the layer that dropped it and the reason."""
 
     id: str
     title: str
@@ -162,7 +162,7 @@ class DroppedChunk(BaseModel):
 
 
 class FilterAnswer(BaseModel):
-    """What is kept and dropped, and the context for a prompt."""
+    """The kept and the dropped chunks, and the context for a prompt."""
 
     question: str
     collection: str
@@ -177,7 +177,7 @@ class FilterAnswer(BaseModel):
 
 
 class RankedDocument(BaseModel):
-    """A document that is kept: its place in the request, from 0, and its score, from 0 to 1."""
+    """A kept document: its place in the request, from 0, and its score, from 0 to 1."""
 
     index: int
     relevance_score: float
@@ -185,7 +185,7 @@ class RankedDocument(BaseModel):
 
 
 class RerankAnswer(BaseModel):
-    """What the clients of Cohere and Jina read. Documents that are dropped are not in it."""
+    """The answer that Cohere's and Jina's clients expect, without dropped documents."""
 
     id: str
     model: str
@@ -205,13 +205,13 @@ class DifyRecord(BaseModel):
 
 
 class DifyRecords(BaseModel):
-    """What Dify reads."""
+    """The answer that Dify expects."""
 
     records: list[DifyRecord]
 
 
 def filter_answer(result: Result, rows: Sequence[ChunkRow]) -> FilterAnswer:
-    """The answer to a search or to hits of one's own. `rows` come from the result."""
+    """Make the answer to a search or a filter request. `rows` come from the result."""
     by_id = {row.id: row for row in rows}
     refs = report.references(result)
     packed = result.context
@@ -237,7 +237,7 @@ def _kept(hit: Hit, row: ChunkRow, refs: Sequence[str]) -> KeptChunk:
 def rerank_answer(
     result: Result, texts: Sequence[str], model: str, *, most: int | None, with_documents: bool
 ) -> RerankAnswer:
-    """The kept documents, whose ids are their places, with their `texts` where asked for."""
+    """The kept documents, whose ids are their places, with their `texts` if requested."""
     tokens = estimate(result.query) + sum(map(estimate, texts))
     ranked = zip(result.kept[:most], _relevances(result), strict=False)
     documents = [
@@ -270,14 +270,14 @@ def _record(hit: Hit, score: float) -> DifyRecord:
 
 
 def _relevances(result: Result) -> list[float]:
-    """A score from 0 to 1 for each kept chunk: the reranker's if all have one, otherwise the
-    similarity. They never rise, since clients sort by them, and the order is the filter's."""
+    """A score from 0 to 1 for each kept chunk: the rerank score if all have one, otherwise the
+    similarity. Scores never rise, so that clients that sort by them keep the filter's order."""
     scores = [rerank_score(result, hit) for hit in result.kept]
     if None in scores:
         scores = [similarity(hit.distance, result.pool.space) for hit in result.kept]
     lowest, falling = 1.0, []
     for score in scores:
-        # Where a store gives no distances, there is no similarity, and the comparison is false.
+        # If the store gives no distances, the similarity is NaN, and the comparison is false.
         lowest = max(0.0, score) if score is not None and score < lowest else lowest
         falling.append(lowest)
     return falling

@@ -1,5 +1,5 @@
-"""Carries requests out beside the event loop: a bounded number of threads, a bounded queue, a
-deadline, and an end to what nobody waits for any more."""
+"""Runs requests outside the event loop, with a bounded number of threads, a bounded queue and a
+deadline. Stops work that nobody waits for any more."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ragfilter.service.access import GONE, Refused
 T = TypeVar("T")
 
 WAITING = 200
-"""How many requests may wait for a thread."""
+"""Maximum number of requests that wait for a thread."""
 
 
 class Executor:
-    """`threads` requests are carried out at a time, each within `timeout_s`."""
+    """Runs up to `threads` requests at a time, each for at most `timeout_s` seconds."""
 
     def __init__(self, threads: int, timeout_s: float) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ragfilter-service")
@@ -32,7 +32,7 @@ class Executor:
         self._open: set[Future[Any]] = set()
 
     async def answer(self, request: Request, work: Callable[[], T]) -> T:
-        """`work()`, as long as the client of `request` waits. Raises what it raises, and
+        """Run `work()` while the client of `request` waits. Raises the errors of `work`, and
         Refused."""
         answer = asyncio.ensure_future(self.call(work))
         disconnect = asyncio.ensure_future(_disconnect(request))
@@ -46,7 +46,7 @@ class Executor:
             disconnect.cancel()
 
     async def call(self, work: Callable[[], T]) -> T:
-        """`work()` in a thread. Raises what it raises, and Refused if too many others wait or it
+        """Run `work()` in a thread. Raises its errors, and Refused if too many requests wait or it
         takes too long. If the caller is cancelled, so is the work."""
         if len(self._open) >= self._room:
             raise Refused(429, "Too many questions are waiting.", remedy="Try again later.")
@@ -58,7 +58,7 @@ class Executor:
                 return work()
 
         future: Future[T] = self._pool.submit(context.run, run)
-        # Counted until it ends, and not only until nobody waits for it.
+        # The work counts until it ends, even if nobody waits for it any more.
         self._open.add(future)
         future.add_done_callback(self._open.discard)
         try:
@@ -77,7 +77,7 @@ class Executor:
             future.cancel()
 
     def close(self) -> None:
-        """Stop all work, and wait until it has stopped."""
+        """Stop all work, and wait for it to stop."""
         self._closing.set()
         self._pool.shutdown(cancel_futures=True)
 

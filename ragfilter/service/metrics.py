@@ -1,5 +1,5 @@
-"""What the service counts, for Prometheus: answers, and what was decided over each question, as its
-user sees it."""
+"""The service's counters for Prometheus: answers, and the decisions about each question as its user
+sees them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Metrics:
         )  # fmt: skip
 
     def count_answer(self, path: str, status: int) -> None:
-        """Count an answer. Addresses that do not exist are counted as one."""
+        """Count an answer. Addresses that do not exist share one counter."""
         known = path if path in self._paths else "other"
         self._counters["answers"].labels(known, str(status)).inc()
 
@@ -58,5 +58,5 @@ class Metrics:
             self._counters["fallbacks"].labels(layer).inc()
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """All counters in Prometheus's text format."""
         return generate_latest(self._registry)

@@ -1,5 +1,5 @@
-"""The open workspace as one caller may use it: to search it, to filter hits and to rank documents.
-Every question is counted."""
+"""The open workspace for one caller, who can search it, filter hits and rank documents. Every
+question is counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ResultWithRows = tuple[Result, tuple[ChunkRow, ...]]
 
 @dataclass(frozen=True, slots=True)
 class CallerWorkspace:
-    """A caller's way to the open workspace. What is answered at `path` is counted in `metrics`."""
+    """A caller's access to the open workspace. Counts the questions at `path` in `metrics`."""
 
     bench: OpenWorkspace
     metrics: Metrics
@@ -45,7 +45,7 @@ class CallerWorkspace:
     def search(
         self, question: str, collection: str, settings: Settings, user: User
     ) -> ResultWithRows:
-        """Search a collection. Raises Refused, and what `OpenCollection.search` raises."""
+        """Search a collection. Raises Refused, and the errors of `OpenCollection.search`."""
         self.caller.check(collection)
         search = self.bench[collection].search
         return self._counted(lambda: search(question, settings, user=user))
@@ -68,8 +68,8 @@ class CallerWorkspace:
     def rank(
         self, question: str, hits: Sequence[dict[str, Any]], settings: Settings, user: User
     ) -> ResultWithRows:
-        """Filter these hits by their distances in the workspace's embedding model."""
-        # As they are embedded when they are indexed.
+        """Filter these hits by their distances with the workspace's embedding model."""
+        # The passages are the same as in indexing.
         passages = [Chunk("", hit["text"], hit["title"]).passage for hit in hits]
         vectors = self.bench.embedder.embed([question, *passages])
         scores = [float(1 - score) for score in np.asarray(vectors[1:] @ vectors[0])]
@@ -100,5 +100,5 @@ class CallerCollection:
     name: str
 
     def search(self, query: str, settings: Settings, *, user: User) -> Result:
-        """As `OpenCollection.search`."""
+        """Like `OpenCollection.search`."""
         return self.workspace.search(query, self.name, settings, user)[0]

@@ -42,26 +42,25 @@ def draw() -> None:
 
 def options() -> dict[str, Any]:
     """The arguments of the app, which the server makes once."""
-    # To a first visitor who comes by a page's own address, Streamlit would list the folder `pages`
-    # instead of the pages above.
+    # Streamlit would otherwise list the folder `pages`, instead of the pages above, to a first
+    # visitor who comes by a page's own address.
     PagesManager.uses_pages_directory = False
-    # Streamlit reads an option for every message it sends, under one lock, for which many sessions
-    # wait longer than they work. Reading needs none: the options are a dict that is replaced whole.
+    # Streamlit reads an option for every message under one lock, and many sessions wait for it
+    # longer than they work. Reading needs no lock: the options are a dict that is replaced whole.
     config._config_lock = nullcontext()  # type: ignore[assignment]
     return {"middleware": [Middleware(Guard, hosts=hosts())]}
 
 
 def inspect() -> None:
-    """One question seen through, from the store to the answer."""
+    """One question, from the store to the answer."""
     from ragfilter.ui.kit import guide, problems, question_box, sidebar, view_as
     from ragfilter.ui.look import html
     from ragfilter.ui.session import link, state, views
 
     html.dress()
     here = _visit()
-    # Not ended by st.stop(): Streamlit would then keep the state of the controls that were not
-    # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
-    # choices.
+    # Do not end with st.stop(): Streamlit would keep the state of controls that were not drawn,
+    # and the browser, which has forgotten them, would report its defaults as the user's choices.
     if state.session().present:
         from ragfilter.ui.present import page as present
 
@@ -77,7 +76,7 @@ def inspect() -> None:
         from ragfilter.ui.inspect import page
 
         places = page.begin(view)
-    # After the curve, which Enter and a slider are watched by.
+    # After the curve, which people watch after Enter or while moving a slider.
     link.show_address()
     sidebar.draw(here, view)
     guide.draw_path(here, place, "inspect")
@@ -92,10 +91,10 @@ def inspect() -> None:
 
 
 def rules() -> None:
-    """Every chunk's `query_must` rule of a collection, written, tried and trusted."""
+    """The `query_must` rules of a collection's chunks: written, tried and trusted."""
     from ragfilter.ui.kit import problems, sidebar
 
-    # Undo and Redo on this page are about rules.
+    # Undo and Redo on this page are for rules.
     here = _begin("Rules", steps=False)
     sidebar.draw(here, None)
     if here.ready:
@@ -107,7 +106,7 @@ def rules() -> None:
 
 
 def evaluate() -> None:
-    """Settings measured over labelled questions, beside every honest alternative."""
+    """Settings measured on labelled questions, beside every honest alternative."""
     from ragfilter.ui.evaluate import page
 
     page.draw(_without_question("Evaluate"))
@@ -128,7 +127,7 @@ def compare() -> None:
 
 
 def collections() -> None:
-    """Your own data in, looked after, and out again."""
+    """Your own data: added, managed and exported."""
     from ragfilter.ui.collections import page
 
     page.draw(_without_question("Collections", anew=True))
@@ -147,8 +146,8 @@ def _without_question(title: str, *, anew: bool = False) -> Visit:
 
 
 def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
-    """Draw what stands around a page: its heading, if it has a `title`, the path and help, whose
-    view it is, the choices in the sidebar, and messages."""
+    """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user,
+    the choices in the sidebar, and messages."""
     from ragfilter.ui.kit import guide, problems, sidebar, view_as
     from ragfilter.ui.look import html
     from ragfilter.ui.session import state
@@ -168,7 +167,7 @@ def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
 
 
 def _visit(*, anew: bool = False) -> Visit:
-    """What the page works with. If that cannot be opened, show the error and stop the run."""
+    """Open the visit. If that fails, show the error and stop the run."""
     from ragfilter.ui.kit import problems
     from ragfilter.ui.session import views
 

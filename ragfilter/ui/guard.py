@@ -1,8 +1,8 @@
-"""The guard between the network and the app: which requests it answers, and what a page may do.
+"""The guard between the network and the app: which requests it answers, and what pages can do.
 
-Another site can make its own name resolve to this machine, and would then read the app as if it
-were its own (DNS rebinding). So a request must name a host under which the app is served and, if a
-page sent it, come from a page of that host.
+Another site can make its own name resolve to this machine, and then read the app as if it were its
+own (DNS rebinding). So a request must name a host that the app is served under and, if a page sent
+it, come from a page of that host.
 """
 
 from __future__ import annotations

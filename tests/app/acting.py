@@ -1,4 +1,4 @@
-"""Finds places on a page where text from outside does more than appear.
+"""Finds places on a page where text from outside is active instead of only shown.
 
 A page is walked element by element, and every string sent to Streamlit is treated as Markdown
 unless `PLAIN` says otherwise, so a new place is covered automatically.
@@ -24,7 +24,7 @@ PLAIN = {
 
 
 def strings(message: Message) -> Iterator[tuple[str, str]]:
-    """Every string sent for an element, with the names of its message and field."""
+    """Every string that is sent for an element, with the names of its message and field."""
     for field, value in message.ListFields():
         for each in value if field.is_repeated else (value,):
             if isinstance(each, Message):
@@ -68,7 +68,7 @@ OWN_MARKDOWN = {
     "code_inline", "strong_open", "strong_close", "hardbreak",
     "bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close",
 }  # fmt: skip
-"""What our own messages and labels are made of; none of it is more than a look."""
+"""Markdown in our own messages and labels, which only changes how text looks."""
 
 
 def active(page: Any, *, formatted: bool = False) -> list[tuple[str, str, Any]]:

@@ -52,7 +52,7 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
     (CrossEncoderReranker, ("score",)),
     (OpenAIChat, ("stream",)),
 )
-"""Everything through which the page can ask a store or a model."""
+"""Every method with which the page can call a store or a model."""
 
 
 BOXES = {f"open-{name}" for name in ("idle", "settings", *(each.name for each in LAYERS))}
@@ -65,11 +65,11 @@ class Page:
 
     at: AppTest
     downloads: dict[str, Callable[[], str]]
-    """What the download buttons hold ready, by file name, as of the last run of any page."""
+    """The data of every download button by file name, from the last run of any page."""
 
     @property
     def session(self) -> Session:
-        """What the session remembers beside its widgets."""
+        """The session's state apart from its widgets."""
         current: Session = self.at.session_state[KEY]
         return current
 
@@ -117,13 +117,13 @@ class Page:
         return self.run()
 
     def open_chunk(self, chunk_id: str) -> Page:
-        """Do what a click on a point or a row does; the browser tests do the clicking."""
+        """Do what a click on a point or row does; the browser tests really click."""
         self.session.chunk = chunk_id
         self.session.panel = "Chunk"
         return self.run()
 
     def edit_rule(self, chunk_id: str) -> Page:
-        """Open the chunk with its rule, as after looking at another chunk's rule."""
+        """Open the chunk with its rule, as if another chunk's rule had been open before."""
         self.session.part = "Rule"
         return self.open_chunk(chunk_id)
 
@@ -225,14 +225,14 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def demo_page_workspace(copy_demo: Callable[[], Path]) -> Path:
-    """One workspace with the demo that the tests in this folder share and do not change."""
+    """A workspace with the demo that the tests in this folder share but do not change."""
     return copy_demo()
 
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[dict[str, Deployment]]:
-    """The workspaces that the app has opened for a test file; closed at its end, as when a server
-    stops."""
+    """The workspaces that the app has opened for a test file. They are closed at its end, as when a
+    server stops."""
     made: dict[str, Deployment] = {}
     yield made
     for text, deployment in made.items():
@@ -251,7 +251,7 @@ def open_page(
 ) -> OpenPage:
     """Opens the page in a new session, as a link with these parameters would, with everything open.
 
-    The default `workspace` is the shared one, which nobody changes.
+    The default `workspace` is the shared one, which no test may change.
     """
 
     def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
@@ -270,8 +270,8 @@ def open_page(
 
 @pytest.fixture
 def library(open_page: OpenPage) -> Callable[..., PoolResult]:
-    """The library's result for a guest's question on the open workspace, for comparison. Where
-    `flags` switch clearance off, nobody is named who asks."""
+    """The library's result for a guest's question on the open workspace, for comparison. If `flags`
+    switch clearance off, no user is named."""
 
     def ask(
         question: str, profile: str = "full", flags: dict[str, Any] | None = None
@@ -308,14 +308,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.fixture
 def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
-    """The data of every download button by file name, as of the last run of any page."""
+    """The data of every download button by file name, from the last run of any page."""
     return streamlit_insides.record_downloads(monkeypatch)
 
 
 @pytest.fixture
 def patiently(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """After it is called, every LLM has time to answer, whatever deadline a page was opened
-    with."""
+    """Calling it gives every LLM time to answer, whatever deadline a page was opened with."""
     stream = OpenAIChat.stream
 
     def patient(self: OpenAIChat, *args: Any, timeout_s: float, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A question on the page: panels, table, filters and downloads, and answers that follow every
+"""A question on the page: panels, table, filters and downloads, and answers that reflect every
 change."""
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def test_the_downloads_hold_the_shown_rows_and_the_settings(
     page.run()
     assert page.ids == ["monster-owlbear", "monster-owlbear-lair"]
     assert page.titles == ["Owlbear", "Owlbear Lair"]
-    # With clearance on, so that whoever uses the file sees no more than this page showed.
+    # With clearance on, so that users of the file see no more than this page showed.
     assert page.downloads["ragfilter.toml"]() == (
         'profile = "adaptive-gap"\n\n[clearance]\nenabled = true\n\n[cutoff]\nmax_results = 3\n'
     )

@@ -126,7 +126,7 @@ def test_a_new_collection_has_the_embedding_model_that_is_chosen(
     page.at.text_input(key="upload-model").set_value("openai:tiny")
     indexed(named(page, "guide").press("index"))
     assert table(page)["embedding model"] == ["openai:tiny"]
-    # Everything asks it with its own model, and adds to it with that.
+    # Queries and new chunks use the collection's own model.
     assert bench().backends("guide").embedder.name == "openai:tiny"
     drop(page, ("bats.md", b"# Bats\n\nThey hang.\n"))
     page.at.selectbox(key="upload-target").set_value("guide")
@@ -147,7 +147,7 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(
     (listed,) = page.at.expander[0].markdown
     *left_out, warning = listed.value.split("\n")
     assert [what[:17] for what in left_out] == ["- a.csv, line 3: ", "- b.jsonl, line 1"]
-    # What is indexed, but not as it was meant, is listed too.
+    # Records that are indexed with warnings are listed too.
     assert "the clearance secret cannot be read, so the chunk is hidden." in warning
     assert page.at.expander[0].label == snapshot
     assert bench().collection("mine").chunks(["3"])["3"].clearance == 4
@@ -312,7 +312,7 @@ def test_a_collection_that_others_made_is_opened_as_it_is(
     assert table(page)["collection"] == ["mine", "notes"]
     assert table(page)["state"][1] == snapshot
     assert page.session.collection == "notes"
-    # The browser is told too, and not only the parts below the box.
+    # The browser gets the name too, not only the parts below the box.
     looked_after = page.at.selectbox(key="manage-name")
     assert (looked_after.value, looked_after.proto.set_value) == ("notes", True)
     assert sum("1 chunk, 384 dimensions, space l2" in e.value for e in page.at.markdown) == 1

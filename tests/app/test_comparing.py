@@ -55,7 +55,7 @@ def test_two_sides_of_one_question(page: Callable[..., Any]) -> None:
     stacks = next(each.value for each in shown.at.html if 'class="rf-stacks"' in each.value)
     assert all(f'title="{title}: kept by both"' in stacks for title in _kept())
     assert stacks.count(": on the other side dropped by ") == 13
-    # Both answers, each from its own side.
+    # Both sides have their own answers.
     shown.choose("compare-step", "Answers")
     assert any(text.startswith("A 15 chunks") for text in shown.html)
     assert any(text.startswith("B 2 chunks") for text in shown.html)
@@ -89,7 +89,7 @@ def test_a_side_of_its_own_comes_by_link(
     [
         ({"a": "run-77"}, "no 'run-77'"),
         ({"b": "by-magic"}, "no 'by-magic'"),
-        # A strategy that has to be learned is offered once it has been.
+        # A learned strategy is offered only after it has been learned.
         ({"b": "by-calibrated"}, "no 'by-calibrated'"),
         ({"set": "nothing"}, "no query set 'nothing'"),
     ],
@@ -109,7 +109,7 @@ def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
     assert "paired permutation test p" in said(shown)
     better, worse = _count(shown, "B better"), _count(shown, "B worse")
     assert better + worse + _count(shown, "the same") == FEW
-    # The run of B has A as a row, so it was measured once.
+    # The run of B has A as a row, so only one run was made.
     assert len(resources.open_resources().bench.runs.saved("demo")) == 1
     table = shown.at.dataframe[0].value
     assert (table["ΔF1"].round(9) == (table["F1 B"] - table["F1 A"]).round(9)).all()
@@ -147,11 +147,11 @@ def test_a_run_over_files_is_compared_without_a_query_set(page: Callable[..., An
     of_files = saved.begin(replace(stored.plan, query_set=title), who="ann")
     for record in saved.records(stored.id):
         saved.keep(of_files.id, record["id"], record)
-    # Where Compare leads from this run on Evaluate.
+    # The link to Compare from this run on Evaluate.
     shown = page(a="unfiltered", b=f"run-{of_files.id}", set="queries.jsonl")
     assert "paired permutation test p" in said(shown)
     assert any(f"over their own questions: {title}." in text for text in shown.html)
-    # Of other settings, the run has no row, and there is no set to measure them over.
+    # The run has no row for other settings, and there is no set to measure them on.
     shown.slide("cutoff.max_results", 3)
     shown.at.selectbox(key="side-a-box").set_value("settings")
     assert any("no query set 'queries.jsonl'" in text for text in shown.run().html)

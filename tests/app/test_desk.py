@@ -1,4 +1,4 @@
-"""The desk: limits named, changes tried and reverted, links and files that hold everything."""
+"""The desk: limits named, changes tried and reverted, links and files with all settings."""
 
 from __future__ import annotations
 

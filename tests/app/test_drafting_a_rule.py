@@ -1,5 +1,5 @@
 """The LLM drafts a rule for the open chunk: it fills the editor, is not saved by itself, and loses
-nothing; if it fails, the page says why. The endpoint is a real server on loopback."""
+no text; if it fails, the page says why. The endpoint is a real server on loopback."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def editor(page: Any) -> str:
 
 
 def told(page: Any) -> str:
-    """What the page says, without a space between a bold word and a full stop."""
+    """The page's text, without a space between a bold word and a full stop."""
     return re.sub(r" (?=[.:,])", "", "\n".join(page.html))
 
 

@@ -193,7 +193,7 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
     n = int(page.at.button(key="drafts-begin").label.split()[1])
     page.press("drafts-begin")
     other.press("drafts-begin")
-    # Its figures count chunks that another user may not see.
+    # Its figures count chunks that another user cannot see.
     assert "drafts-stop" in other.buttons
     other.session.user = User(1)
     assert "Rules are being drafted for another user." in told(other.run())

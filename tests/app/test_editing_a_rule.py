@@ -88,7 +88,7 @@ def test_preview_save_undo_redo(page: Any, calls: Counter[str]) -> None:
     through(page, "rule-save")
     assert OTHER in page.kept
     assert json.loads(stored(OTHER) or "") == {"contain": "cleric"}
-    # What was typed since stays in the editor, and can be saved over what is brought back.
+    # Text typed since then stays in the editor, and can be saved over the restored rule.
     write(page, FAILS)
     for button, rule in (("rule-undo", before), ("rule-redo", '{"contain":"cleric"}')):
         through(page, button)
@@ -99,7 +99,7 @@ def test_preview_save_undo_redo(page: Any, calls: Counter[str]) -> None:
     through(page, "rule-save")
     assert stored(OTHER) is None
     assert OTHER in page.kept
-    # No question is searched to save a rule: the hits of the current one are replayed.
+    # Saving a rule starts no search: the current question's hits are replayed.
     assert calls["ChromaCollection.nearest"] == 0
 
 

@@ -1,4 +1,4 @@
-"""Empty places say what would fill them; a locked workspace says who holds it."""
+"""Empty places say what would fill them; a locked workspace says which process holds it."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     assert page.strip.startswith("0 kept of 0 retrieved")
     assert any(text.endswith(said) for text in page.html)
     assert "relax" not in page.buttons
-    # A hidden chunk and one that does not exist are told apart by nothing.
+    # A hidden chunk looks exactly like one that does not exist.
     told = [
         [t for t in page.open_chunk(i).html if "No chunk is open" in t] for i in ("c0", "absent")
     ]

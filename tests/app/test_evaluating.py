@@ -132,7 +132,7 @@ def test_a_stopped_run_says_how_far_it_came_and_goes_on(
     first = threading.Event()
 
     def one(*args: Any, **named: Any) -> Iterator[Any]:
-        """Really measures, and is stopped after the first question."""
+        """Really measures, but stops after the first question."""
         for record in measure(*args, **named):
             yield record
             if not first.is_set():

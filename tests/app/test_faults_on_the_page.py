@@ -1,5 +1,5 @@
-"""An endpoint that fails or answers what could break a page: reported in words, with a fallback,
-and the rest of the page unchanged. tests/test_faults.py has every way to fail."""
+"""An endpoint that fails, or whose answer could break a page: the page reports it in words and
+falls back, and the rest is unchanged. tests/test_faults.py has every way to fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.model
 LINK = {"profile": "adaptive-gap", "q": "Tell me about owlbears"}
 KEPT = ["monster-owlbear", "monster-owlbear-lair", "monster-owl", "monster-giant-owl"]
 WORDS_S = 2.0
-"""For the first words of an endpoint that says nothing."""
+"""Seconds to wait for the first words of a silent endpoint."""
 JUDGED = LINK | {
     "cutoff.enabled": "false", "judge.enabled": "true", "judge.max_chunks": "4",
 }  # fmt: skip
@@ -81,7 +81,7 @@ def test_an_answer_that_fails(
     assert told(page).count(INSTEAD) == 2
     assert "[1]" in told(page)
     assert "owlbear" in told(page).casefold()
-    # What has come by then stays.
+    # The text received so far stays.
     assert ("Trolls" in told(page)) is (fault == "half a JSON")
     assert "cite-filtered-1" in page.buttons
     assert page.kept == KEPT

@@ -1,4 +1,4 @@
-"""The first paint of the page imports what it draws, and nothing of other pages."""
+"""The first paint of the page imports only what it draws, and nothing for other pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHERS = (
     "ragfilter.ui.evaluate", "ragfilter.ui.present",
     "ragfilter.ui.kit.rule_editor.editor", "ragfilter.ui.rules", "ragfilter.ui.tune",
     "ragfilter.models.openai",
-    # What indexes or edits rules. The path looks for labels and runs.
+    # Modules for indexing and editing rules. The path needs labels and runs.
     "ragfilter.ingest.load", "ragfilter.rules.drafting",
     "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",
     "ragfilter.rules.templates", "ragfilter.stores.index",

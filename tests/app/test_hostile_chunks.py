@@ -1,4 +1,4 @@
-"""Text from outside is shown as text everywhere on the Inspect page."""
+"""Text from outside is shown literally everywhere on the Inspect page."""
 
 from __future__ import annotations
 

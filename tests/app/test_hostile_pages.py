@@ -1,4 +1,4 @@
-"""Text from outside is shown as text on every page except Inspect, which has its own file."""
+"""Text from outside is shown literally on every page except Inspect, which has its own file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.model
 QUESTIONS = {f"{i} {text}": f"What is in the vault? {text}" for i, text in enumerate(HOSTILE[:6])}
 SET = HOSTILE[0]
 NEW = HOSTILE[5]
-"""A set of which no walk but `compare` leaves a run: Compare would find it measured."""
+"""A set that only `compare` measures: otherwise, Compare would find an existing run."""
 
 
 @pytest.fixture(scope="module")

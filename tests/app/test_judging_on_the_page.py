@@ -81,7 +81,7 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
 ) -> None:
     page, server = judged_by(capable)
     assert "LLM judge not asked yet" in page.strip
-    # Meanwhile as many stay as without a judge, although more are waiting.
+    # Meanwhile, as many chunks stay as without a judge, although more are waiting.
     assert len(page.kept) == 25
     label = page.at.button(key="need-judge").label
     assert label.startswith("Ask the LLM about 40 chunks · ~")
@@ -161,7 +161,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     table = next(frame.value for frame in page.at.dataframe if "verdict" in frame.value)
     said = {words[0] for words in table["verdict"]}
     assert said >= {"● KEEP", "● EXPAND_3", "✚ added", "◇ DISCARD"}
-    # A reply may name chunks that only other users may see.
+    # A reply may name chunks that only other users can see.
     assert '"decisions"' not in "".join(code.value for code in page.at.code)
     page.choose("view-as", "Operator")
     assert '"decisions"' in "".join(code.value for code in page.at.code)

@@ -1,4 +1,4 @@
-"""The address bar holds question and settings: a new session shows the same."""
+"""The address bar contains question and settings: a new session shows the same."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     assert second.changes == first.changes
     assert second.at.query_params == link
     assert second.at.slider(key=key("cutoff.gap_threshold")).value == 0.315
-    # What the newly enabled quality layer lacks is only fetched by its button.
+    # The newly enabled quality layer's rerank scores are fetched only by its button.
     assert "need-rerank" in second.buttons
     first.press("need-rerank")
     scored = dict(first.at.query_params)
@@ -97,7 +97,7 @@ def test_the_environment_is_where_every_profile_begins(
     # A link that names a profile is self-contained.
     page = open_page({"profile": "full"})
     assert page.changes == {}
-    # Where a reset would lead is named, or the difference from the profile would seem untrue.
+    # The target of a reset is named; otherwise, the difference from the profile would seem wrong.
     assert page.at.button(key="back-set-quality-min_top_k").label == "7 (MIN_TOP_K)"
 
 

@@ -1,6 +1,6 @@
 """Moving any slider on a gathered question calls neither store nor model: calls are counted. Only
-Answer embeds the sentences of chunks that are new in the prompt. A reranker that timed out is asked
-again only by its button."""
+Answer embeds the sentences of chunks that are new in the prompt. A reranker that timed out is
+called again only by its button."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETUPS = {
     "judge": {"profile": "llm-filter"},
     "http": {"profile": "adaptive-retrieval", "quality.reranker": "http", "prune.enabled": "true"},
 }  # fmt: skip
-"""Together these show a slider for every setting that is a number, and the user's level."""
+"""Together, these show a slider for every numeric setting and for the user's level."""
 QUESTION = "Is there any spaceship in this book?"
 LINK = {"profile": "adaptive-retrieval", "quality.mode": "always",
         "quality.reranker_timeout_ms": "500"}  # fmt: skip
@@ -69,7 +69,7 @@ def test_no_slider_asks_store_or_model(
     sliders = sorted(s.key.partition("--")[0] for s in page.at.slider)
     assert len(sliders) > 5
     calls.clear()
-    # Every panel next to a sixth of the sliders, another sixth in every setup.
+    # Each panel is combined with a sixth of the sliders, a different sixth in every setup.
     first = [*SETUPS].index(setup)
     for turn, panel in enumerate(PANELS):
         page.choose("panel-box", panel)
@@ -146,7 +146,7 @@ def test_scores_that_came_too_late_can_be_asked_for_again(
     slow.set()
     for each in (page, other.run()):
         assert each.at.button(key="need-rerank").label.startswith("Score again: ")
-    # More time causes no call: a slider asks nobody.
+    # A longer timeout causes no call either.
     calls.clear()
     page.slide("quality.reranker_timeout_ms", 60_000)
     assert not calls

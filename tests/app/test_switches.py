@@ -35,7 +35,7 @@ def test_a_switch_brings_its_layer_in_and_takes_it_out(
         page.switch(layer, on)
         result = library(question, profile, {f"{layer}.enabled": on})
         assert sorted(page.kept) == sorted(hit.id for hit in result.kept)
-        # A pool gathered for a user is larger, by what is hidden from them.
+        # A pool gathered for a user is larger by the chunks hidden from them.
         seen = len(page.rows) if layer == "clearance" and not on else len(rows(result))
         assert page.strip.startswith(f"{len(result.kept)} kept of {seen} retrieved")
         assert (layer in page.funnel) is on
@@ -131,7 +131,7 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
 
 
 def said(page: Any) -> dict[str, str]:
-    """What the line of each layer says that it did."""
+    """The effect of each layer, as its line states it."""
     found = {each.key: each.label.rpartition("** ")[2] for each in page.at.button}
     return {k.removeprefix("line-"): v for k, v in found.items()
             if k and k.startswith("line-") and k not in ("line-idle", "line-settings")}  # fmt: skip

@@ -59,7 +59,7 @@ def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page:
     assert page.changes["cutoff.strategy"] == "otsu"
     assert page.at.button(key="apply-tuning").disabled
     assert any("These are the current settings" in text for text in page.html)
-    # The suggestion stays, with the figures of the settings that it was compared with.
+    # The suggestion stays, with the figures of the previous settings.
     assert list(page.at.dataframe[0].value["F1"][:1]) == list(table["F1"][:1])
     (profile,) = (box for box in page.at.selectbox if box.label == "Profile")
     assert profile.options[place] == "tuned on few"
@@ -113,7 +113,7 @@ def test_the_best_place_of_a_map_is_used(page: Any) -> None:
     assert any("questions change" in text for text in page.html)
     assert page.at.button(key="map-best").disabled
     assert any("tuned on these same labels" in text for text in page.html)
-    # The place is the best there is on these questions, and no candidate because of that.
+    # The place is the best on these very questions, so it is not a candidate.
     page.press("suggest")
     assert any("The previous settings were chosen on labels" in text for text in page.html)
 

@@ -1,5 +1,5 @@
-"""What a user may not see changes no page: as that user, each page sends the same to the browser,
-and its downloads hold the same, as on the twin of the collection without the hidden chunks."""
+"""Hidden chunks change no page: for a user, every page sends the same to the browser and offers the
+same downloads as on a twin of the collection without the chunks hidden from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragfilter.ui.session.state import PANELS
 pytestmark = pytest.mark.model
 
 ID = re.compile(r"\b[0-9a-f]{32}\b")
-"""An id that Streamlit draws, or the workspace has, at random."""
+"""A random id of Streamlit or of the workspace."""
 QUESTION = "Why does the cat do that?"
 AS_USER = {
     "collection": "small",
@@ -87,7 +87,7 @@ def test_a_page_is_the_same_without_the_hidden_chunks(
     downloads: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The departments that are offered are all that depends on every chunk.
+    # Only the offered departments depend on all chunks.
     monkeypatch.setattr(view_as, "departments", lambda resources: ("hr", "sales"))
     params, walk = WALKS[name]
     made = []

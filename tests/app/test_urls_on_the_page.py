@@ -32,7 +32,7 @@ def test_no_secret_of_a_url_is_on_the_page(
     variable: str,
     url: str,
 ) -> None:
-    # Without a collection, the page asks no database.
+    # Without a collection, the page queries no database.
     with Workspace.open(tmp_path) as workspace:
         records = [Record(Chunk("c1", text="The vault is empty."), "one line")]
         index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())

@@ -1,4 +1,4 @@
-"""Clearance on the page: what the user may not see reaches neither screen nor export."""
+"""Clearance on the page: hidden chunks reach neither screen nor export."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_no_profile_file_or_link_shows_a_guest_a_secret(
         for name, made in page.downloads.items():
             assert leaked(made()) == set(), name
         assert not banners(page)
-    # By hand only: no link passes it on, and no file takes it back.
+    # It can only be set by hand: links do not pass it on, and files do not restore it.
     page.switch("clearance", False)
     assert leaked(page.sent)
     assert banners(page) == {SWITCHED_OFF}

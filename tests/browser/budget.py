@@ -54,7 +54,7 @@ class Budget(NamedTuple):
 
 
 def first_window(page: Page) -> Budget:
-    """What the window shows. Titles and texts of passages are left out: they are inside of
-    elements with `data-passage`."""
+    """What the window shows, without the titles and texts of passages, which are in elements with
+    `data-passage`."""
     counted = cast(dict[str, list[str]], page.evaluate(COUNT))
     return Budget(counted["controls"], counted["words"])

@@ -31,14 +31,13 @@ from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 from browser.scripts import AT_REST, HELD, ONE_BY_ONE, STILL, WIRE
 
 SHOWN_MS = 240_000
-"""How long the page may take to show what is expected, unless a test says otherwise. A failing test
-takes this long."""
+"""Default time that the page may take to show what is expected. A failing test takes this long."""
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     # A tab lives for seconds, and the optimising compiler takes longer than it saves.
     "--js-flags=--no-opt",
-    # So that a tab finds the app's scripts compiled, which takes as long as all that a test does.
+    # Later tabs then find the app's scripts compiled; compiling takes as long as a whole test.
     "--process-per-site",
 )  # fmt: skip
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
@@ -232,7 +231,7 @@ class Tab:
         assert box is not None
         assert across < box["width"]
         x, y = box["x"] + across, box["y"] + 36 + 32 * row + 16
-        # As a hand does it. Streamlit's table accepts no click before it has drawn that the pointer
+        # As by hand: Streamlit's table accepts no click before it has drawn that the pointer
         # is in it.
         self.page.mouse.move(x, y)
         self.page.wait_for_timeout(100)
@@ -285,7 +284,7 @@ def browser(chromium: str) -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def warm(browser: Browser) -> BrowserContext:
     """The browser session in which every test begins, with its storage cleared. Its first page
-    stays open, and with it the process that has the app's scripts compiled."""
+    stays open, so its process keeps the app's compiled scripts."""
     return browser.new_context(accept_downloads=True)
 
 

@@ -1,4 +1,4 @@
-"""What the tests run in the page."""
+"""Scripts that the tests run in the page."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ WebSocket.prototype.addEventListener = function (event, act, ...more) {
   return listen.call(this, event, later, ...more)
 }
 """
-"""Draws each message of the server before the next one, as a busy machine does. A machine that is
-not busy draws those of one run at once, and may not show what is made anew between them."""
+"""Draws each message of the server before the next one, as a busy machine does. An idle machine
+draws those of one run at once, and may not show what is recreated between them."""
 HELD = """
 window.held = null
 const listen = WebSocket.prototype.addEventListener
@@ -58,7 +58,7 @@ window.release = () => {
   late.forEach(act => act())
 }
 """
-"""Lets a test hold back what the server sends, and draw it at once later, as on a machine that is
+"""Lets a test hold back the server's messages and draw them later at once, as on a machine that is
 too busy to draw."""
 AT_REST = """async () => {
   // A window that is behind another one may not become idle for minutes.
@@ -72,4 +72,4 @@ AT_REST = """async () => {
   await idle()
   return quiet()
 }"""
-"""Whether the server has answered what the page said last, and the browser has drawn the answer."""
+"""Whether the server has answered the page's last message, and the browser has drawn the answer."""

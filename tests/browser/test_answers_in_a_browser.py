@@ -1,5 +1,5 @@
-"""An endpoint in a real browser: its answers are streamed and stopped, and its draft of a rule is
-waited for."""
+"""An endpoint in a real browser: its answers are streamed and stopped, and the page waits for its
+draft of a rule."""
 
 from __future__ import annotations
 

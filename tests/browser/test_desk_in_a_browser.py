@@ -1,5 +1,5 @@
-"""The tuned settings are next to the curve, its line is dragged and stepped, a step is undone and
-made again, and Back goes to the question before."""
+"""The tuned settings are next to the curve, its line is dragged and stepped, steps are undone and
+redone, and Back goes to the previous question."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
     # The change that brings the chunk back, and Ctrl+Z.
     tab.rest().click("whatif-0")
     tab.expect_kept(8).rest()
-    # In a field it takes back what was typed, and no setting.
+    # In a field, it reverts what was typed instead of a setting.
     question = tab.keyed("ask-row", "input")
     question.press_sequentially("12")
     for _ in "12":  # A browser may take back one character at a time.
@@ -76,7 +76,7 @@ def test_the_line_is_dragged_and_stepped(open_tab: Callable[..., Any]) -> None:
     # The handle lies on the line that plotly drew; what stays is labelled with its telling words.
     assert abs(middle(line.locator("circle")) - middle(shapes.last)) <= 2
     expect(line).to_have_attribute("aria-valuetext", "limit 0.516 keeps 2")
-    # A title leaves plotly's words to be read.
+    # A title does not hide plotly's words.
     titles = [each.bounding_box() for each in box.locator("[data-passage] text").all()]
     notes = [each.bounding_box() for each in box.locator(".annotation-text").all()]
     assert titles
@@ -167,7 +167,7 @@ def test_a_setting_stays_whatever_the_browser_has_not_drawn(open_tab: Callable[.
 
 
 def wait_until_all_is_held(page: Page) -> None:
-    """Wait until the server has sent what it has to send."""
+    """Wait until the server has sent everything."""
     held = -1
     while held != (held := page.evaluate("held.length")) or not held:
         page.wait_for_timeout(600)

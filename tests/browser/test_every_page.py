@@ -1,5 +1,5 @@
-"""Every page and mode in a real browser: axe-core finds only minor faults, light and dark, no name
-is read out with the marks of Markdown, no window cuts anything off, and the first shows little."""
+"""Every page and mode in a real browser, light and dark: axe-core finds only minor faults, screen
+readers read no Markdown signs, no window cuts anything off, and the first window shows little."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLERIC = {"q": demo.queries()["cleric-ac6"], "profile": "full", "collection": "d
 CHUNK = CLERIC | {"chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
 PAGES = ("Rules", "Evaluate", "Tune", "Compare", "Collections")
 WIDTHS = (400, 640, 960, 1920)
-"""Of windows in pixels, besides 1440; 960 is that of 1440 at 150%."""
+"""Window widths in pixels, besides 1440; 960 is 1440 at 150%."""
 GRAVE = ("critical", "serious", "moderate")
 COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
 GROUND = {False: "rgb(251, 251, 249)", True: "rgb(16, 22, 23)"}
@@ -30,7 +30,7 @@ GROUND = {False: "rgb(251, 251, 249)", True: "rgb(16, 22, 23)"}
 MARKS = re.compile(r":[a-z-]+\[|\*\*|`|\\")
 LABELS = "[...document.querySelectorAll('[aria-label]')].map(part => part.ariaLabel)"
 NAME = re.compile(r'^\s*- .?[a-z]+ ("(?:[^"\\]|\\.)*")', re.MULTILINE)
-"""A name in a snapshot of what a screen reader gets."""
+"""A name in the accessibility snapshot."""
 OVERFLOW = """() => {
   const main = document.querySelector(".stMain")
   return main.scrollWidth > main.clientWidth || document.documentElement.scrollWidth > innerWidth
@@ -43,7 +43,7 @@ MEETING = """parts => {
     .filter((_, m) => meet(boxes[n], boxes[n + 1 + m]))
     .map(other => [one.innerText, other.innerText]))
 }"""
-"""The pairs of elements of which one covers a part of the other."""
+"""The pairs of elements that overlap."""
 COVERED = """chart => {
   const box = part => part.getBoundingClientRect()
   const labels = [...chart.querySelectorAll(".annotation-text")]
@@ -119,7 +119,7 @@ def test_every_page_can_be_read_in_every_window_light_and_dark(open_tab: OpenTab
 
 
 def grave(tab: Any, rules: dict[str, Any] | None = None) -> list[tuple[str, str]]:
-    """The faults of the page that are more than minor: the rule and the part that breaks it."""
+    """The page's faults that are more than minor: the rule and the part that breaks it."""
     options = {"resultTypes": ["violations"]} | (rules or {})
     return [
         (fault["id"], node["html"])

@@ -1,4 +1,4 @@
-"""The server as a user starts it answers only under its own names, and only to its own pages."""
+"""A server started by a user answers only under its own names, and only to its own pages."""
 
 from __future__ import annotations
 

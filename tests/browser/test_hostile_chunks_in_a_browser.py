@@ -68,7 +68,7 @@ def test_nothing_of_it_is_more_than_text_and_nobody_else_is_asked(
         tab.rest().click("table-more").click("download-csv")
     tab.page.keyboard.press("Escape")
     assert "zqx" in download.value.path().read_text()
-    # Labels show it to the letter.
+    # Labels show it literally.
     tab.keyed("filter", "input").fill(ODD.id)
     tab.keyed("filter", "input").press("Enter")
     tab.rest()
@@ -82,7 +82,7 @@ def test_nothing_of_it_is_more_than_text_and_nobody_else_is_asked(
     for text in HOSTILE:
         assert re.sub(r"\s+", " ", text).strip() in told
     assert shown.locator(MORE_THAN_TEXT).count() == 0
-    # No request went elsewhere, nor was one tried.
+    # No request to another server was made or attempted.
     assert tab.page.evaluate("violations") == []
     sent = [url for url in asked if not url.startswith(("data:", "blob:"))]
     assert [url for url in sent if urlsplit(url).netloc != urlsplit(served).netloc] == []

@@ -29,7 +29,7 @@ WATCH = """() => {
   new MutationObserver(look).observe(document.body, {subtree: true, childList: true})
   look()
 }"""
-"""Keeps in `strips` where the strip ever was, and in `waited` whether the page said it searched."""
+"""Records the positions of the strip in `strips`, and whether the page searched in `waited`."""
 OpenTab = Callable[..., Any]
 
 
@@ -74,13 +74,13 @@ def test_a_change_is_read_aloud_moves_nothing_and_is_in_the_link(open_tab: OpenT
     tab.expect_kept(3)
     expect(live).to_have_text("3 kept of 200")
     expect(live).to_have_attribute("data-stays", "yes")
-    # The address says what is set, and nothing else.
+    # The address contains the settings, and nothing else.
     tab.rest().expect_layers("retrieved", "clearance", "cutoff", "context").rest()
     expect(tab.page).to_have_url(re.compile(r"cutoff\.max_results=3"))
     changed = OWLBEARS | {"cutoff.max_results": "3"}
     address = dict(parse_qsl(urlsplit(tab.page.url).query))
     assert address == changed | {"open": "tuning,evidence"}
-    # One click copies a link to what the address does not hold, also on a page without HTTPS.
+    # One click copies a link with more than the address contains, even without HTTPS.
     tab.click("fold").rest()
     said, box = tab.keyed("copy-link").get_by_role("status"), tab.keyed("question", "input")
     tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
@@ -92,7 +92,7 @@ def test_a_change_is_read_aloud_moves_nothing_and_is_in_the_link(open_tab: OpenT
     assert (changed | {"places": "All"}).items() <= copied.items()
     # The headline stays where it is while the page searches.
     tab.page.evaluate(WATCH)
-    # A question that no other test asks this server, whose searches it remembers.
+    # A question that no other test asks, since the server caches searches.
     tab.ask("Who guards the strip?")
     assert tab.page.evaluate("window.waited")
     assert len(tab.page.evaluate("[...window.strips]")) == 1
@@ -120,7 +120,7 @@ def test_a_result_is_printed_on_one_page(open_tab: OpenTab) -> None:
     tab = open_tab({"q": CLERIC, "profile": "full"}, width=900, dark=True)
     expect(tab.keyed("answer-unfiltered")).to_be_visible()
     expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
-    # With the kept chunks, and without what can only be clicked.
+    # The sheet has the kept chunks, but no elements that only make sense on screen.
     (sheet,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
     text = " ".join(sheet.extract_text().split())
     for said in (CLERIC, "2 pass the filter", "Armor Class 6"):

@@ -23,7 +23,7 @@ PAPER = "rgb(251, 251, 249)"
 def installed(
     wheel: Path, bare_environ: dict[str, str], tmp_path: Path, copy_demo: Callable[[], Path]
 ) -> Iterator[str]:
-    """The address of `ragfilter app` beside a workspace with the demo, once it answers."""
+    """The address of `ragfilter app` on a workspace with the demo, after it has answered."""
     scripts = packed.install(wheel, tmp_path / "venv", *packed.OFFLINE)
     packed.add_packages(tmp_path / "venv")
     folder = copy_demo().parent
@@ -40,7 +40,7 @@ def installed(
             time.sleep(0.2)
         assert f"workspace: {folder / 'workspace'}  (" in log.read_text()
         assert log.read_text().count("://") == log.read_text().count(url) == 1
-        # Nobody has visited it yet, and the folder is held.
+        # The folder is locked even before the first visit.
         second = subprocess.run([scripts / "ragfilter", "app", "--port", str(free_port())],
                                 cwd=folder, env=bare_environ, capture_output=True, text=True,
                                 timeout=PROCESS_S)  # fmt: skip

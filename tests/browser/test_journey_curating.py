@@ -22,7 +22,7 @@ from ragfilter.settings.config import load
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 RESTORED = 0.95
-"""Of the noise reduction of all handwritten rules, wanted of those that the page proposes."""
+"""The share of the handwritten rules' noise reduction that the proposed rules must reach."""
 SPELLED = '{"contain_one_of": [["cleric"], ["armor class 10"], ["ac 10"]]}'
 OpenTab = Callable[..., Any]
 
@@ -80,7 +80,7 @@ def one_rule_is_written_by_keyboard(tab: Any) -> None:
     keys.type(SPELLED[:-1])
     tab.expect_verdict("is not valid JSON")
     keys.type(SPELLED[-1])
-    # The effect of what is typed is beside it, in view, and nothing has moved.
+    # The effect of the typed rule is next to it, in view, and nothing has moved.
     expect(effect).to_contain_text("with this rule")
     expect(effect).to_contain_text("labelled questions would change")
     expect(effect.locator(".rf-effect").first).to_be_in_viewport()
@@ -121,7 +121,7 @@ def a_family_is_applied_and_measured(tab: Any) -> None:
     apply = tab.rest().keyed("findings-save", "button")
     expect(apply).to_have_text("Apply 83 rules")
     expect(tab.page.locator(".rf-effect")).to_contain_text("labelled questions would change")
-    # The one written by hand is replaced only if asked for.
+    # The handwritten rule is replaced only on request.
     tab.keyed("findings-doubtful", "label").click()
     expect(apply).to_have_text("Apply 84 rules")
     # With this profile nothing but the rules drops a chunk, and these drop none that is relevant.

@@ -1,5 +1,5 @@
-"""Somebody who shows the filter to others, from the first visit to what they hand out: by keyboard
-where the page is used by keys, by mouse where it is clicked."""
+"""A presenter shows the filter to others, from the first visit to the handout: by keyboard where
+the page has keys, otherwise by mouse."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_result_is_shown_compared_and_handed_out(
 
 
 def ask_by_keyboard(tab: Any) -> None:
-    """Go from the answered example of the first visit to a question of one's own."""
+    """Go from the answered example of the first visit to the presenter's own question."""
     expect(tab.page.locator(".rf-headline")).to_contain_text("about another armor class")
     keys, box = tab.rest().page.keyboard, tab.keyed("question", "input")
     while not box.evaluate("box => box === document.activeElement"):
@@ -129,7 +129,7 @@ def present(tab: Any) -> None:
 
 
 def compare(tab: Any) -> str:
-    """Compare two profiles over the question. Returns what the page says of them."""
+    """Compare two profiles on the question. Returns the page's summary."""
     tab.rest().page.get_by_role("link", name="Compare").press("Enter")
     said = tab.page.locator(".rf-headline")
     tab.pick("side-a-box", "^profile unfiltered$").pick("side-b-box", "^profile adaptive-gap$")

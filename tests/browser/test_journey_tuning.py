@@ -20,10 +20,10 @@ from ragfilter.stores.labels import LabelBook
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 FIRST = 6
-"""The passages with which a question is done."""
+"""The passages that complete a question."""
 ASKED = list(demo.queries().values())
 LABELLED = {demo.queries()[i] for i in demo.qrels()}
-"""The questions for which the demo brings labels."""
+"""The demo's labelled questions."""
 QUESTIONS = ASKED[:20]
 
 
@@ -100,7 +100,7 @@ def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(
 
 
 def label(tab: Any, questions: list[str]) -> None:
-    """Label the first passages of every question by keyboard: a key each, and one to go on."""
+    """Label the first passages of every question by keyboard: a key each, and one to continue."""
     keys, head = tab.page.keyboard, tab.page.locator("dialog h1")
     dialog = tab.page.locator("dialog[open]")
     expect(dialog).to_be_visible()
@@ -122,7 +122,7 @@ def label(tab: Any, questions: list[str]) -> None:
 
 
 def tune(tab: Any) -> None:
-    """Have settings suggested, and apply those of a strategy."""
+    """Get suggested settings, and apply those of a strategy."""
     tab.rest().visit("Tune").keyed("tune-rerank", "label").click()
     tab.rest().click("suggest")
     card = tab.keyed("suggestion")
@@ -136,7 +136,7 @@ def tune(tab: Any) -> None:
 
 
 def guard(tab: Any, workspace: Path, folder: Path) -> None:
-    """Measure the tuned settings, and run the command that guards them on the file."""
+    """Measure the tuned settings, and run the gate command for the file."""
     tab.rest().visit("Evaluate").click("evaluate")
     expect(tab.keyed("run-box", "input")).to_have_value(re.compile(r"twenty · tuned on twenty \("))
     expect(tab.keyed("path")).to_contain_text("Now: Guard")

@@ -1,5 +1,5 @@
-"""Typing a chunk's rule in a real browser: keys, colours, and drafts that survive a reload; and on
-the Rules page, while keys open other chunks."""
+"""Typing a chunk's rule in a real browser: keys, colours, and drafts that survive a reload; also on
+the Rules page, where keys open other chunks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(open_tab: 
         expect(part).to_be_in_viewport(ratio=0.5)
     here, there = text.bounding_box(), tab.rule.bounding_box()
     assert here["x"] + here["width"] <= there["x"]
-    # Letter exactly on letter, also after scrolling.
+    # The letters are exactly aligned, even after scrolling.
     before = tab.rule.input_value()
     painted = tab.keyed("rule-editor").locator(".rf-painted")
     same = """() => {
@@ -73,7 +73,7 @@ def test_a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(open_tab: 
     ):
         expect(painted.locator(f".rf-json-{kind}")).to_have_text(words)
     tab.expect_verdict("is not valid JSON")
-    # What only the server finds wrong is marked where it is.
+    # Errors that only the server finds are marked in place.
     keys.press("Control+a")
     keys.insert_text('{"contain_one_of": [["cleric"], ["ac 6", 7]]}')
     expect(painted.locator(".rf-json-wrong")).to_have_text(["7"])
@@ -162,7 +162,7 @@ def keys_leave_what_was_typed_with_its_own_chunk(tab: Any, panel: Any) -> None:
     keys.press("Alt+ArrowUp")
     expect(head).to_have_text(first)
     expect(tab.rule).to_have_value(typed)
-    # Its effect is that of what was typed, beside it.
+    # The effect next to it is that of the typed text.
     expect(tab.keyed("rule-effect")).to_contain_text("with this rule")
     expect(tab.cell(0, "state")).to_contain_text("✎ draft")
     tab.rest().click("rule-discard")

@@ -1,5 +1,5 @@
-"""What a click runs on the server: what changes only one panel runs it alone, and the theme runs
-the whole page once."""
+"""What a click runs on the server: a change of one panel runs only this panel, and a change of the
+theme runs the whole page once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 CLERIC = demo.queries()["cleric-ac6"]
 FEW = 3
 SIDE = 50
-"""Squares of the map of the gap threshold and the distance offset, a side."""
+"""Squares per side of the map of gap threshold and distance offset."""
 DRAWN_IN = """colour => {
   const probe = document.createElement("i")
   probe.style.color = colour
@@ -55,7 +55,7 @@ class Runs:
 
     @contextlib.contextmanager
     def only_a_fragment(self) -> Iterator[None]:
-        """What is done in here must begin a run of a fragment, and none of the whole page."""
+        """The block must start a fragment run, and no run of the whole page."""
         whole, alone = self.whole, self.alone
         yield
         assert self.alone > alone

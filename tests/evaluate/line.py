@@ -12,8 +12,8 @@ from ragfilter.testing import MemoryCollection
 
 
 class Line(MemoryCollection):
-    """Chunks on a line: the vector of query "n" is n, and chunk m is |n − m| / 10 away from it. Of
-    two equally distant ones the smaller number comes first."""
+    """Chunks on a line: the vector of query "n" is n, and chunk m is |n − m| / 10 away from it. If
+    two distances are equal, the smaller number comes first."""
 
     name = "line"
 

@@ -1,4 +1,4 @@
-"""What a change of settings does to each query, calculated by hand."""
+"""The effect of a change of settings on each query, calculated by hand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How often a 95% interval covers the mean: simulated with figures like those of questions, bounded
-and skewed, with ties. Each number is a share of the intervals that were given."""
+"""How often a 95% interval covers the mean, simulated with figures like those of questions: bounded
+and skewed, with ties. Each number is the share among the samples that have an interval."""
 
 from __future__ import annotations
 

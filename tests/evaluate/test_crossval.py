@@ -39,7 +39,7 @@ def test_queries_with_the_same_text_share_a_fold() -> None:
     texts = [f"Question {n // 2}" for n in range(20)]
     folds = folds_of([*texts[::2], *(text.upper() + " " for text in texts[1::2])], 5)
     assert folds[:10].tolist() == folds[10:].tolist() == assign_folds(10, 5).tolist()
-    # Without such queries, and where there is no other text, queries are held out one by one.
+    # Without repeated texts, or if all texts are the same, single queries are held out.
     assert folds_of([f"q{n}" for n in range(20)], 5).tolist() == assign_folds(20, 5).tolist()
     assert folds_of(["Who?"] * 3, 5).tolist() == assign_folds(3, 5).tolist()
 
@@ -89,7 +89,7 @@ def test_no_end_is_where_no_figure_can_be() -> None:
         ([0.4], False),
         ([0.1, 0.9] * 3 + [0.5], False),
         ([0.1, 0.9] * 4, True),
-        # Equal values tell nothing of their spread, whatever they are.
+        # Equal values say nothing about the spread.
         ([0.4] * 8, False),
         ([0.0] * 60, False),
         ([1.0] * 19 + [0.0], False),

@@ -1,4 +1,4 @@
-"""Drift: whether questions are answered as they were, and what moved if they are not."""
+"""Drift: whether questions are still answered in the same way, and what moved if not."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
 
 
 def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> MeasuredRun:
-    """A saved run of 24 questions whose best hit is 0.2 away and, but for a `shift`, as near in
-    relation to the others."""
+    """A saved run of 24 questions whose best hit is 0.2 away and, without a `shift`, equally near
+    relative to the other hits."""
     settings = Settings().with_values({"cutoff.strategy": "fixed", "cutoff.max_results": most})
     records = []
     for n in range(24):

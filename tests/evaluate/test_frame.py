@@ -178,7 +178,7 @@ def test_wins_losses_and_the_severest_loss() -> None:
         ("q2", 1.0, 0.0), ("q1", 0.5, 1.0), ("q3", 1.0, 1.0),
     ]  # fmt: skip
     assert (changes[0]["kept_a"], changes[0]["tokens_b"]) == (1, 40)
-    # Of the table, too, which leaves out what not every query has.
+    # This holds for the table too, which leaves out variants that not all queries have.
     whole = [each for some in records[:3] for each in some]
     table = cells(frame.frame(whole, against="a"))
     assert [(row["wins"], row["losses"], row["p_value"]) for row in table] == [

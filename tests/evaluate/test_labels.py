@@ -32,7 +32,7 @@ def test_labels_of_another_collection_are_refused(snapshot: SnapshotAssertion) -
 @pytest.mark.parametrize("letter", ["x", "😀"])
 @pytest.mark.parametrize("length", [1, 80, LONGEST_NAME, 5000])
 def test_the_name_of_a_set_is_no_file_s_however_long(letter: str, length: int) -> None:
-    # A file's name may have 255 bytes, that of a set more.
+    # A file name may have 255 bytes, a set's name more.
     assert not are_files(letter * length, None)
 
 

@@ -1,4 +1,4 @@
-"""Learning from labels: what is found, what is promised, and when nothing can be learned."""
+"""Learning from labels: what is learned, what it guarantees, and when nothing can be learned."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def examples() -> list[TrainingExample]:
 
 @cache
 def plainly_tuned() -> Tuning:
-    """What several tests look at, since each tuning fits many models."""
+    """A tuning that several tests share, since each tuning fits many models."""
     return tune(POOLS, QRELS, PLAIN, rerank=False, provenance=Provenance("v1", "2026-11-22"))
 
 
@@ -150,7 +150,7 @@ def test_fewest_tokens_at_a_recall() -> None:
     assert made.tuned.gain.of.mean == pytest.approx(
         made.best_fixed_k.tokens - made.tuned.means.tokens
     )
-    # What an earlier tuning set for F1 changes nothing.
+    # Values that an earlier tuning for F1 has set make no difference.
     prefix = PLAIN.with_values({"cutoff.prefix": True})
     again = tune(POOLS, QRELS, prefix, target=Target("tokens", 0.9), rerank=False)
     assert again.strategies["calibrated"].settings == made.strategies["calibrated"].settings

@@ -1,4 +1,4 @@
-"""Labels: which chunk is offered next, what an LLM is asked, and how far it agrees."""
+"""Labels: which chunk is offered next, what an LLM is asked, and how well it agrees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: records calculated by hand, what is asked of models, and what is saved."""
+"""Measuring: records calculated by hand, the calls of models, and what is saved."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ QRELS = {"cliff": {"a": 2, "b": 1, "c": 1, "x": 0}, "flat": {"d": 1, "e": 1}}
 
 
 class World(Line):
-    """The line, and a judge that keeps what a question's labels hold."""
+    """The line, and a judge that keeps a question's labelled chunks."""
 
     def __init__(self, fails_on: str = "") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""BEIR files: what is read, and file and line of what cannot be read."""
+"""BEIR files: what is read, and errors with file and line."""
 
 from __future__ import annotations
 

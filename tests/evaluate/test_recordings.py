@@ -1,4 +1,4 @@
-"""Questions from traces: what is read of spans, and the search of what was recorded."""
+"""Questions from traces: what is read from spans, and searches over recorded hits."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def cut(size: int) -> dict[str, tuple[Chunk, int, int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [400, 1600])
 def test_labels_are_mapped_right_whatever_the_size_of_chunks(size: int) -> None:
-    """Right are the chunks that overlap the labelled one by at least half of the shorter one; of
-    those with the same text, any."""
+    """The right chunks overlap the labelled one by at least half of the shorter one; if several
+    have the same text, any is right."""
     labelled, others = cut(800), cut(size)
     finder = QuoteFinder(chunk for chunk, *_ in others.values())
     right = 0

@@ -37,7 +37,7 @@ def pool(query: str, *chunks: Chunk) -> Pool:
 
 
 POOLS = {
-    # Kept: t, x. The owl is blocked, and n is beyond what is looked at.
+    # Kept: t, x. The owl is blocked, and n is too far down to be considered.
     "trolls": pool("a troll", *CHUNKS),
     # Kept: o, x. The troll is blocked although it is labelled relevant.
     "owls": pool("an owl", *CHUNKS),
@@ -62,7 +62,7 @@ def test_figures_by_hand() -> None:
     # Trolls would keep t, o, as good as t, x; boats o, x.
     assert (owl.queries, owl.blocks, owl.passes, owl.precision) == (3, 2, 1, 1.0)
     assert owl.delta_f1 == pytest.approx(-2 / 3 / 3)
-    # Only for boats does anything look as far as n; there x and n would be kept.
+    # Only for boats is n considered; x and n would be kept.
     assert (never.queries, never.blocks, never.passes, never.fires) == (1, 1, 0, "always")
     assert never.delta_f1 == pytest.approx(-2 / 3 / 3)
 
@@ -173,7 +173,7 @@ PROFILES = ("full", "query-must", "adaptive-gap+entities", "adaptive-retrieval",
 
 @pytest.fixture(scope="module")
 def from_few() -> Iterator[None]:
-    """A background is known from 4 hits on instead of 50."""
+    """Lower the number of hits needed for a background from 50 to 4."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (base, cutoff):
             patch.setattr(module, "BACKGROUND_FROM", 4)

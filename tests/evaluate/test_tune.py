@@ -1,4 +1,4 @@
-"""Tuning on pools whose best cutoff is known, and what it promises about its figures."""
+"""Tuning on pools whose best cutoff is known, and what its figures guarantee."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QRELS = {f"q{n}": {f"c{i}": 1 for i in range(2 + n % 8)} for n in range(24)}
 
 @cache
 def plainly_tuned() -> Tuning:
-    """What several tests look at, since each tuning fits many models."""
+    """A tuning that several tests share, since each tuning fits many models."""
     return tune(POOLS, QRELS, PLAIN, rerank=False)
 
 

@@ -1,4 +1,4 @@
-"""The demo collection keeps the properties on which the rest of the product is tuned and shown."""
+"""The demo collection keeps the properties that tuning and presentations rely on."""
 
 import re
 from itertools import pairwise
@@ -125,7 +125,7 @@ SEED_QUERIES = {
     "monsters-10": "hill giant vs troll",
     "monsters-11": "Black Dragon vs Gold Dragon",
 }
-"""Every question that the source documents ask of such a collection, to the letter."""
+"""Every question in the source documents about such a collection, literally."""
 
 
 def test_the_source_documents_questions_stand_verbatim() -> None:

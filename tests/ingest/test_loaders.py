@@ -1,4 +1,4 @@
-"""Files to records: JSON lines, CSV, and what else can be loaded; errors name file and line."""
+"""Files to records: JSON lines, CSV and other sources; errors name file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown and plain text to records, a passage each."""
+"""Markdown and plain text to records, one per passage."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_every_part_is_found_word_for_word(
 
 @pytest.mark.parametrize("ending", ["json", "yaml"])
 def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: str) -> None:
-    """Each component and operation in a file of its own, in folders beside each other."""
+    """Each component and operation has a file of its own, in neighbouring folders."""
 
     def cut(node: Any, at: str) -> Any:
         text = json.dumps(node).replace("#/components/", "../api/pets.yaml#/components/")
@@ -139,14 +139,14 @@ def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: s
              "o.yaml": minimal(components={"schemas": {"$ref": "schemas/_index.yaml"}})},
             {"t:A": ("t:B",), "t:B": ("t:A",)},
         ),
-        # All paths in a file, whose references mean the description.
+        # One file with all paths, whose references refer to the description.
         (
             {"paths.yml": "/a: {get: {responses: {'200': {content: {x/y: {schema: "
                           "{$ref: '#/components/schemas/A'}}}}}}}",
              "o.yaml": minimal(paths={"$ref": "paths.yml"}, components={"schemas": {"A": {}}})},
             {"t:GET/a": ("t:A",), "t:A": ()},
         ),
-        # Cycles of parts that are no schemas, and of references alone.
+        # Cycles of parts that are not schemas, and of references only.
         (
             {"p.yml": "{get: {$ref: 'p.yml#/post'}, post: {$ref: 'p.yml#/get'}, put: {callbacks: "
                       "{done: {'{$url}': {$ref: p.yml}}}}}",

@@ -1,4 +1,4 @@
-"""A mapping to a validated record: what is kept, repaired, told or refused."""
+"""A mapping to a validated record: what is kept, repaired, warned about or refused."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ VECTOR = [0.125 * i for i in range(384)]
 
 
 class Vector:
-    """As pgvector's own type, which is no sequence."""
+    """Like pgvector's own type, which is not a sequence."""
 
     def to_list(self) -> list[float]:
         raise AssertionError("a vector was read")

@@ -1,4 +1,4 @@
-"""Files for the loaders, and what is read from them."""
+"""Writes files for the loaders, and reads them."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from ragfilter.workbench import Workbench
 
 QUERY = "How strong is a troll?"
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
-"""The cliff stands after the fourth."""
+"""The cliff is after the fourth."""
 UNSQUARED = (0.9, 1.0, 1.06, 1.14)
-"""The cliff of their squares stands after the third; they have none."""
+"""Their squares have a cliff after the third; they have none."""
 
 
 def documents(scores: tuple[float | None, ...] = GAP, key: str = "score") -> list[Document]:

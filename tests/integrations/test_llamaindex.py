@@ -14,7 +14,7 @@ import ragfilter as rf
 QUERY = "How strong is a troll?"
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
 UNSQUARED = (0.9, 1.0, 1.06, 1.14)
-"""The cliff of their squares stands after the third; they have none."""
+"""Their squares have a cliff after the third; they have none."""
 
 
 def nodes(scores: tuple[float | None, ...]) -> list[NodeWithScore]:

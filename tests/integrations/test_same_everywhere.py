@@ -1,6 +1,6 @@
-"""Page, command line, library and adapters keep the same chunks in the same order: in every
-profile for the source documents' questions and some others of the demo collection, in one profile
-for more, and for a user who may see more."""
+"""Page, command line, library and adapters keep the same chunks in the same order: with every
+profile for the source documents' questions and some others of the demo collection, with one profile
+for further questions, and for a user who can see more."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ OTHER_SIDES = {
     for profile in ("full", "short-answers", "adaptive-gap+entities")
     for question in ("fighter-druid", "fighter-druid-short")
 }
-"""Where an adapter keeps other chunks: each side of a comparison is searched for on its own, and an
-adapter has only the hits of the whole question. Their nearest druid is another one."""
+"""Questions for which an adapter keeps other chunks: each side of a comparison is searched for by
+itself, but an adapter has only the whole question's hits. Their nearest druid is another one."""
 
 ADAPTERS = ("langchain", "llamaindex", "haystack")
 SOURCES = 8
-"""How many of the demo's questions, the first ones, are the source documents' own."""
+"""How many of the demo's first questions are the source documents' own."""
 IN_ALL, IN_ONE = 10, 3
-"""Each of so many questions is asked in all profiles, and each of so many in the first one."""
+"""Every `IN_ALL`-th question is asked in all profiles, every `IN_ONE`-th in the first one."""
 CHUNKS = 592
-"""As many as the demo has."""
+"""The size of the demo."""
 USERS = [
     pytest.param(rf.User(), sorted(PROFILES, key=lambda name: name != "full"), id="public"),
     pytest.param(rf.User(1, ("referee",)), ("full",), id="referee"),
@@ -52,7 +52,7 @@ USERS = [
 
 
 def fields(chunk: rf.Chunk) -> dict[str, object]:
-    """What a store holds of a chunk besides its text."""
+    """A chunk's fields in a store, besides its text."""
     return {
         "title": chunk.title,
         "type": chunk.type,
@@ -86,7 +86,7 @@ class Documents:
         )
 
     def kept(self, adapter: str, flt: rf.Filter, query: str, user: rf.User) -> list[str | None]:
-        """What this adapter keeps."""
+        """The chunks that this adapter keeps."""
         if adapter == "langchain":
             compressor = flt.as_langchain(metric="l2", user=user)
             return [doc.id for doc in compressor.compress_documents(self.langchain, query)]
@@ -118,8 +118,8 @@ class Once:
 
 @pytest.fixture
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is asked once for every combination of vector, number, ids and condition, once for
-    each chunk, and opened once, since nothing is written."""
+    """Query the store once for every combination of vector, number, ids and condition, read each
+    chunk once, and open the store once, since nothing is written."""
     monkeypatch.setattr(ChromaCollection, "raw", cache(ChromaCollection.raw))
     real, known = ChromaCollection.nearest, dict[object, list[tuple[str, float]]]()
     chunks_of, chunks = ChromaCollection.chunks, dict[str, rf.Chunk]()

@@ -33,7 +33,7 @@ VAULT: dict[str, tuple[str, dict[str, Any]]] = {
     "hr": ("The vault is cleaned by day.", {"department": "hr", "clearance": 3}),
     "odd": ("The vault is odd.", {"clearance": "secret"}),
 }
-"""An unreadable clearance hides from everyone who is named."""
+"""An unreadable clearance hides a chunk from every named user."""
 GUEST, OPS, CHIEF = rf.User(0), rf.User(1, ("ops",)), rf.User(9, ("hr", "ops"))
 SEEN = {GUEST: {"open"}, OPS: {"open", "note", "ops"}, CHIEF: {"open", "note", "ops", "hr"}}
 EVERYTHING = set(VAULT)
@@ -213,10 +213,10 @@ class _Same(Embeddings):
         ({}, {}, "0 1 2 3 4 5 6 7 8 9"),
         ({"k": 3}, {}, "0 1 2"),
         ({"k": 3}, {"k": 5}, "0 1 2 3 4"),
-        # Filtered are the first `fetch_k` hits, or more where more are wanted.
+        # The first `fetch_k` hits are filtered, or more if more are wanted.
         ({"fetch_k": 2}, {}, "0 1"),
         ({"fetch_k": 2}, {"k": 4}, "0 1 2 3"),
-        # The first three that the user may see.
+        # The first three that the user can see.
         ({"k": 3}, {"user": GUEST}, "0 4 8"),
         ({"k": 2, "user": GUEST}, {"user": rf.User(1)}, "0 1"),
     ],

@@ -115,7 +115,7 @@ def test_the_dial_keeps_what_reaches_its_threshold(recall: float, kept: int) -> 
     assert "held out" not in detail(result).cut.reason
 
 
-# 95% takes 19 labels without those of any fold, and any share above 90% is rounded up to it.
+# A share of 95% needs 19 labels outside every fold; shares above 90% are rounded up to it.
 @pytest.mark.parametrize(
     ("relevant", "recall", "folds", "missing"),
     [(12, 0.95, 5, 12), (12, 0.92, 5, 12), (12, 0.95, 2, 26), (23, 0.95, 5, 1), (40, 0.95, 5, 1)],

@@ -57,7 +57,7 @@ def test_the_highest_level_is_named_where_nothing_is_accessible() -> None:
 BARRED = [
     # levels and departments of the chunks, the user's level, whom to ask, the level to raise to
     ([(0, "referee")], 0, "in department referee", None),
-    # The level of the user is not that of the one to ask.
+    # The user's level is not that of the person to ask.
     ([(None, None), (1, "smith")], 1, "in department smith with clearance level 1", None),
     # A level that the user has in another department is not the one that is missing.
     (

@@ -42,7 +42,7 @@ BLACK_GOLD = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173]
         pytest.param(BEHOLDERS, {"gap_threshold": 0.15}, 4, 4, 0.15, None, id="conservative"),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.2}, 5, None, None, 0.52, id="no cliff"),
         pytest.param(DRAGONS, {"max_results": 10}, 8, 8, 0.17, None, id="ten dragons"),
-        # What the seed means to show with them, a fallback that leaves out the drake:
+        # The seed uses them to show a fallback that leaves out the drake:
         pytest.param(DRAGONS, TEN, 9, None, None, 0.50, id="fallback"),
         pytest.param(DRAGONS, TEN | {"distance_offset": 0.3}, 8, None, None, 0.40, id="stricter"),
         pytest.param(DRAGONS, TEN | {"distance_offset": 0.5}, 10, None, None, 0.60, id="lenient"),
@@ -271,7 +271,7 @@ def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> N
 
 @pytest.mark.parametrize("reranked", [True, False])
 def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
-    # In the order of the distances by coincidence: the order alone does not tell.
+    # The order matches the distances only by coincidence, which the order alone cannot show.
     hits = make_hits([1.2, 1.3, 1.4], [0.9, 0.8, 0.5])
     step = apply(hits, look_at(hits, reranked=reranked))
     assert isinstance(step.detail, CutoffDetail)
@@ -311,7 +311,7 @@ def test_the_strategies_side_by_side() -> None:
 
 @pytest.fixture
 def from_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A background is known from 4 hits on instead of 50."""
+    """Lower the number of hits needed for a background from 50 to 4."""
     for module in (base, cutoff):
         monkeypatch.setattr(module, "BACKGROUND_FROM", 4)
 

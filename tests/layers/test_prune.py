@@ -1,4 +1,4 @@
-"""What contributes nothing to the answer is left out of the context, and of nothing else."""
+"""Sentences that contribute nothing to the answer are left out of the context only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CODE = "Before.\n\n```py\na = 1\n\nb = 2\n```\n"
 
 
 class Marked:
-    """Values pieces by whether they hold one of the words."""
+    """Values pieces by whether they contain one of the words."""
 
     name = "marked"
 

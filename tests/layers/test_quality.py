@@ -106,7 +106,7 @@ def test_scores_of_another_reranker_do_not_count() -> None:
 
 
 def by_background(distances: list[float], **values: object) -> LayerOutput:
-    """In addition to the distances, 48 hits at 1.0: the background is 1.0."""
+    """Adds 48 hits at 1.0 to the distances, so that the background is 1.0."""
     settings = Settings().with_values(
         {"quality.good_by": "background", **{f"quality.{name}": v for name, v in values.items()}}
     )
@@ -148,7 +148,7 @@ def test_good_is_what_stands_clear_of_the_background(
     assert step.status == ("ok" if kept else "low_quality_results")
 
 
-# Most unrelated questions lie above the share that was tuned, few that were labelled.
+# Most unrelated questions are above the tuned share, but few of the labelled ones.
 @pytest.mark.parametrize(("share", "nearest"), [(0.6, 0.74), (0.8, 0.84)])
 def test_noise_is_not_offered_where_nothing_is_kept(
     share: float, nearest: float, snapshot: SnapshotAssertion

@@ -59,7 +59,7 @@ def pins(
 
 HOLDS = '{"contain": "cleric"}'
 HOLDS_TOO = '{"contain_all_of": ["cleric"]}'
-"""On chunks that refer to nothing, below."""
+"""For the chunks without references, below."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Any sentence-transformers model: told apart by its name, and loaded only when it is used."""
+"""Any sentence-transformers model: identified by its name, and loaded only when it is used."""
 
 from __future__ import annotations
 

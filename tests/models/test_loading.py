@@ -1,4 +1,4 @@
-"""What is set before a model is loaded."""
+"""Environment variables that are set before a model is loaded."""
 
 from __future__ import annotations
 

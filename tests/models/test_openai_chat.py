@@ -402,7 +402,7 @@ def test_unreachable(serve: Serve, url: str, says: str) -> None:
     assert caught.value.remedy
 
 
-# -- what an endpoint may do to whoever listens ----------------------------------------------------
+# -- what an endpoint may do to its client ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where a chat endpoint may lead the adapter, and how much of its answer is read."""
+"""Where a chat endpoint may redirect the adapter, and how much of its answer is read."""
 
 from __future__ import annotations
 

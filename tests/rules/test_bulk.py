@@ -1,4 +1,4 @@
-"""One change over many rules: what each kind makes of each rule."""
+"""One change to many rules: the effect of each kind on each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rule against one question: the places of matches, and what came nearest."""
+"""One rule against one question: the places of matches, and near matches."""
 
 from __future__ import annotations
 

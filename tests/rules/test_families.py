@@ -1,4 +1,4 @@
-"""Families of chunks that their titles tell apart, and the rules proposed for them."""
+"""Families of similar chunks with distinct titles, and the rules proposed for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal: entries, their states, and what may be undone or redone."""
+"""The journal: entries, their states, and what can be undone or redone."""
 
 from __future__ import annotations
 

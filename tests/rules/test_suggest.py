@@ -180,7 +180,7 @@ def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve, secon
     assert "put them in one group" in draft.remarks[0]
 
 
-# -- what can go wrong besides ---------------------------------------------------------------------
+# -- what else can go wrong ------------------------------------------------------------------------
 
 
 class Fake:

@@ -1,4 +1,4 @@
-"""Numbers, ranges, ordinals and Roman numerals of titles, names, and how questions write them."""
+"""Numbers, ranges, ordinals, Roman numerals and names in titles, and how questions write them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def refused(workspace: Path) -> None:
-    """A busy port ends it with one line that says what to do, before anything is indexed."""
+    """A busy port ends the start with one line that says what to do, before anything is indexed."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         made = subprocess.run(

@@ -1,5 +1,5 @@
-"""No road out of a workspace in PostgreSQL names what its user may not see: a share of the 10,000
-cases of `benchmarks/clearance_roads.py`."""
+"""No way out of a workspace in PostgreSQL names chunks that its user cannot see: a share of the
+10,000 cases of `benchmarks/clearance_roads.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def test_no_road_names_what_is_hidden(postgres: str, tmp_path: Path, large: bool) -> None:
     with opened(another(postgres), tmp_path, 7, large=large) as roads:
         assert [(name, found) for name, found in leaks(roads, 90, 7) if found] == []
-        # Every road names what is seen, so that the law can fail.
+        # Every way out names visible chunks, so that the law can fail.
         chief = USERS[-1]
         seen = [n for n, chunk in enumerate(roads.chunks) if not chief.refusal(chunk)]
         for name, road in ROADS.items():

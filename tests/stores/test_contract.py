@@ -1,4 +1,4 @@
-"""The contract of `ragfilter.testing`, run by every store of ours in each of its forms."""
+"""The contract of `ragfilter.testing`, run for each of our stores in each of its forms."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class TestIndexedPostgres(TestPostgres):
 
 
 class TestTable(RuleStoreTests):
-    """A table of others, with fields in columns and in JSON."""
+    """Another program's table, with fields in columns and in JSON."""
 
     damages = (
         "meta = meta || '{\"clearance\": \"top\"}'", "meta = meta || '{\"clearance\": -1}'",

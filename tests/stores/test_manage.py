@@ -113,7 +113,7 @@ def test_the_command_line_does_it_all(
     assert main(["collections", "export", "mine", *where]) == 0
     out, err = capsys.readouterr()
     assert [json.loads(x)["id"] for x in out.splitlines()] == ["a"]
-    # Nor does it tell how many it may not hold.
+    # Nor does it reveal how many hidden chunks it lacks.
     assert "chunk" not in err
     every = ["--set", "clearance.enabled=false", "--out", str(tmp_path / "o")]
     assert main(["collections", "export", "mine", *every, *where]) == 0

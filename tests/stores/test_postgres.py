@@ -1,4 +1,4 @@
-"""A workspace in PostgreSQL: the contract, edits by many, indexing, and what its failures say."""
+"""A workspace in PostgreSQL: the contract, concurrent edits, indexing, and failure messages."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_failure_amid_an_edit_leaves_nothing(
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> None:
-    """More chunks than a search asks for are nearer than those whose rules hold."""
+    """The chunks whose rules hold are farther away than all that a single search returns."""
     rules = ['{"contain":"wizard"}'] * 2000 + ['{"contain":"cleric"}'] * 9
     angles = np.linspace(0, 1, len(rules))
     batch = [
@@ -170,7 +170,7 @@ def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> N
 
 
 class Counting(OneVector):
-    """Counts what it embeds; its calls end in an error from the `failing`th on."""
+    """Counts the texts that it embeds, and fails from the call number `failing`."""
 
     def __init__(self, failing: int = 10**9) -> None:
         super().__init__({}, QUERY)
@@ -234,7 +234,7 @@ def test_clearances_change_before_anything_is_embedded(
     secret = [Record(Chunk(f"c{i:03d}", f"new {i}", clearance=4), "a line") for i in range(3)]
     with suppress(KeyboardInterrupt):
         index(secret, name="notes", workspace=workspace, embedder=Counting(0))
-    # A page that holds a pool of them asks again.
+    # A page that has a pool of them searches again.
     assert store.collection("notes").content == ""
     assert store.collection("notes").nearest(QUERY, 9, where=Where(User(3))) == []
     assert len(store.collection("notes").nearest(QUERY, 9, where=Where(User(4)))) == 3

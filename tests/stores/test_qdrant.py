@@ -1,4 +1,4 @@
-"""Qdrant as the store of a workspace: indexed, edited, renamed, and what its failures say."""
+"""Qdrant as the store of a workspace: indexing, edits, renaming, and failure messages."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ SPACES = {
 
 
 def make(address: str, statements: str, vectors: Vectors) -> None:
-    """A database with one of these tables, filled from what is given."""
+    """A database with one of these tables, filled with the given values."""
     engine = sa.create_engine(address)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
@@ -234,7 +234,7 @@ def test_what_others_write_is_seen(address: str) -> None:
     before, known = theirs.version, theirs.entries()
     changed(address, "INSERT INTO theirs (body, v) VALUES ('b', '[0,1]')")
     until = monotonic() + PATIENT_S
-    while theirs.version == before:  # The server counts changes in its own time.
+    while theirs.version == before:  # The server counts changes with a delay.
         assert monotonic() < until
     assert len(theirs.entries()) == len(known) + 1
     store.close()

@@ -1,4 +1,4 @@
-"""What the distance curve draws, for results calculated by hand (Adaptive Filtering Algorithm)."""
+"""The distance curve of results calculated by hand (Adaptive Filtering Algorithm)."""
 
 from __future__ import annotations
 

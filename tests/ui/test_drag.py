@@ -37,7 +37,7 @@ def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
     [
         ({}, []),  # a cliff has no limit to be moved
         ({"gap_threshold": 0.16}, ["cutoff.distance_offset"]),
-        ({"gap_threshold": 0.16, "min_results": 5}, []),  # the minimum holds the line
+        ({"gap_threshold": 0.16, "min_results": 5}, []),  # the minimum fixes the line
         ({"strategy": "fixed"}, ["cutoff.max_results"]),
         ({"enabled": False}, []),
     ],

@@ -1,4 +1,4 @@
-"""Background jobs: begun once, shared by the runs that wait, and stopped when none does."""
+"""Background jobs: started once, shared by the waiting runs, and stopped when none waits."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_no_more_work_at_once_than_is_allowed() -> None:
         with guard:
             now[0] += 1
             at_once.append(now[0])
-        # Long enough that a third would begin meanwhile, if it could.
+        # Long enough for a third to start meanwhile if it could.
         job.stop.wait(0.05)
         with guard:
             now[0] -= 1

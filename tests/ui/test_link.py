@@ -1,4 +1,4 @@
-"""A link's unusable values are named, with what is used instead."""
+"""A link's unusable values are named, with their replacements."""
 
 from __future__ import annotations
 

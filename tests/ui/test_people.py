@@ -1,4 +1,4 @@
-"""The departments that a collection offers follow from its chunks."""
+"""The departments to choose from are those of the collection's chunks."""
 
 from __future__ import annotations
 

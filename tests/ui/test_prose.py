@@ -25,7 +25,7 @@ FETCHES = (
 
 
 def kinds(markdown: str) -> set[str]:
-    """What the text consists of for a Markdown reader."""
+    """The kinds of elements in the text, as read by a Markdown parser."""
     tokens = READER.parse(markdown)
     return {t.type for t in tokens} | {c.type for t in tokens for c in t.children or ()}
 
@@ -106,8 +106,8 @@ def test_no_diagram_is_drawn(fence: str) -> None:
 
 @pytest.mark.parametrize("sign", [*"`~\\$![]:*_ <&\n", "[1]", "![", "](", "``` ", "[1,", "\\`"])
 def test_a_long_run_of_signs_takes_time_in_proportion(sign: str) -> None:
-    """An LLM may answer with nothing else, and every session waits for it to be drawn. In quadratic
-    time the longest would take minutes."""
+    """An LLM may answer with nothing else, and every session waits until it is drawn. In quadratic
+    time, the longest would take minutes."""
     text = sign * (MAX_BYTES // len(sign))
     with ends_soon():
         written(text)

@@ -1,4 +1,4 @@
-"""The map of a sweep: its axes, the current place, and what a place sets."""
+"""The map of a sweep: its axes, the current place, and the settings of a place."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_points_of_the_map_name_their_place_and_lie_on_its_colours() -> None
 
 
 def test_places_without_rerank_scores_have_no_figures() -> None:
-    """The distance would stand in for the scores there, and Inspect would show something else."""
+    """Distances would replace the scores there, and Inspect would show something else."""
     poor = GAP.with_values({"quality.enabled": True, "quality.mode": "when_poor"})
     axis = "quality.score_threshold"
     made = make(POOLS, QRELS, poor, PUBLIC, axis, "")

@@ -1,4 +1,4 @@
-"""Runs take turns, and nobody waits for one that waits."""
+"""Runs take turns, and no run waits for one that is itself waiting."""
 
 from __future__ import annotations
 

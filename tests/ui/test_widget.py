@@ -1,4 +1,4 @@
-"""A widget stays while it is used, and is replaced once its value or labels change otherwise."""
+"""A widget stays while it is used, and is replaced if its value or labels change elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The path on every page: how far one is, and what opens the next step."""
+"""The path on every page: how far the user is, and what opens the next step."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from ragfilter.text.normalise import whole
 
 Kind = Literal["guide", "tag", "operation", "webhook", "schema", "response", "security"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""In the order in which they get their ids."""
+"""The kinds of items in the order in which they get their ids."""
 SHARED: Mapping[str, tuple[Kind, str]] = {
     "schemas": ("schema", "schemas"),
     "responses": ("response", "responses"),
@@ -148,7 +148,7 @@ class Items:
                 )
 
     def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:
-        """The parameters of a path item and its operation; the operation's replace the path's."""
+        """The parameters of a path item and its operation, which override those with its names."""
         parameters: dict[tuple[str, str], Any] = {}
         for given in (each for node in nodes for each in as_list(node.get("parameters"))):
             if isinstance(node := self.api.end(given), dict):

@@ -1,6 +1,6 @@
-"""Adds data: drop files, preview the chunks, name the collection, index.
+"""Adding data: drop files, preview the chunks, name the collection, index.
 
-Uploaded files lie in a folder of the workspace until they are indexed or discarded.
+Uploaded files stay in a folder of the workspace until they are indexed or discarded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MAPPED = {
 
 @dataclass(frozen=True, slots=True)
 class UploadDraft:
-    """Uploads in a folder of their own. `refused` are the errors of the others."""
+    """Uploads in their own folder. `refused` has the errors of refused files."""
 
     key: str
     folder: Path
@@ -62,7 +62,7 @@ class UploadDraft:
 
     def columns(self) -> dict[str, int]:
         """The columns of all CSV files, with the number of characters in their first cells. Skips
-        files that cannot be read, since the preview reports them."""
+        unreadable files, because the preview reports them."""
         columns: dict[str, int] = {}
         for file in self.files:
             if file.suffix.lower() == ".csv":
@@ -108,7 +108,7 @@ def draw(visit: Visit) -> None:
 
 
 def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft | None:
-    """The draft of the current uploads; earlier ones are deleted. Raises InputError."""
+    """The draft of the current uploads. Deletes earlier ones. Raises InputError."""
     before: UploadDraft | None = st.session_state.get(DRAFT)
     ids = "".join(f"{upload.file_id}/" for upload in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
@@ -147,8 +147,8 @@ def _empty_box() -> None:
 def _preview(
     draft: UploadDraft, reading: ReadOptions
 ) -> tuple[tuple[Record, ...], list[InputError]]:
-    """The first chunks, and the errors up to there; cached until the files or the way of splitting
-    them change. Raises InputError."""
+    """The first chunks, and the errors up to there; cached until the files or the splitting options
+    change. Raises InputError."""
     held = st.session_state.get(PREVIEW)
     if held is None or held[0] != (draft.key, reading):
         unreadable: list[InputError] = []
@@ -180,7 +180,7 @@ def _reading(draft: UploadDraft) -> ReadOptions:
 
 
 def _columns(names: Mapping[str, int]) -> dict[str, str]:
-    """Draw which CSV column holds which field. Returns nothing if the header says so."""
+    """Draw the choice of CSV column for each field. Returns nothing if the header names them."""
     if not names:
         return {}
     html.aside("Columns of the CSV files. Others are kept as metadata.")
@@ -196,7 +196,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
             if picked and picked not in chosen.values():
                 chosen[field] = picked
             elif not picked and names.keys() & {field, f"_{field}"}:
-                # Otherwise its own column of that name would be read.
+                # Otherwise a column with the field's own name would be read.
                 chosen[field] = NEW
     if all(field == column for field, column in chosen.items()) and {"text", "id"} <= {*chosen}:
         return {}
@@ -204,7 +204,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
 
 
 def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column named after the field; otherwise, for the text, the longest column."""
+    """The column named after the field or else, for the text, the longest column."""
     lower = {name.lower(): name for name in reversed(options)}
     wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
     other = max(options, key=lambda name: lengths[name]) if field == "text" else NEW
@@ -225,7 +225,7 @@ def _chunks(records: Sequence[Record]) -> None:
 
 
 def _refusals(refused: Sequence[InputError]) -> None:
-    """Draw what is left out, and why."""
+    """Draw the files and records left out, and why."""
     if not refused:
         return
     listed = "\n".join(f"- {message(str(error))}" for error in refused[:MAX_TOLD])
@@ -305,15 +305,15 @@ def _problem(name: str, resources: Resources) -> str:
 def _order(
     resources: Resources, draft: UploadDraft, reading: ReadOptions, name: str, model: str, new: bool
 ) -> None:
-    """Queue the indexing job, which takes ownership of the files."""
+    """Queue the indexing job, which takes over the files."""
     order = Order(
         name, str(draft.folder), lenient=True, temporary=True,
         embedder=model, size=reading.size, overlap=reading.overlap,
         headings=reading.headings, columns=dict(reading.columns),
     )  # fmt: skip
-    # Here, because a job without its model would fail after the files are handed over.
+    # Checked here, because a job without its model would fail after taking over the files.
     resources.bench.load_embedder(model).prepare()
-    # Another tab may have used the name since it was typed.
+    # Another tab may have taken the name since.
     if new and (problem := _problem(name, resources)):
         state.notice(problem)
         return

@@ -53,8 +53,8 @@ def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
 
 
 def _jobs(queue: Queue, active: frozenset[int]) -> None:
-    """Draw the jobs. `active` are those that were when the page was drawn: if others are now, a
-    collection is new or has changed."""
+    """Draw the jobs. `active` has the jobs that were active when the page was drawn. If others are
+    active now, a collection is new or has changed."""
     jobs = queue.jobs()
     for job in reversed(jobs):
         with st.container(key=f"job-{job.id}", border=True, gap="small"):
@@ -89,7 +89,7 @@ def _job(job: IndexJob) -> None:
 
 
 def _left_out(job: IndexJob) -> None:
-    """Draw what was left out, then the warnings about what was not."""
+    """Draw the records left out, then warnings about the others."""
     at = job.standing
     warnings = at.report.warnings if at.report else ()
     counts = [
@@ -100,7 +100,7 @@ def _left_out(job: IndexJob) -> None:
         return
     listed = [*at.refused, *map(Refusal, warnings)]
     with st.expander(", ".join(filter(None, counts)), expanded=not at.open):
-        # As in the preview; a table would cut both the fault and its remedy.
+        # As in the preview. A table would cut off both fault and remedy.
         lines = "\n".join(f"- {message(f'{each.message} {each.remedy}')}" for each in listed)
         st.container(key=f"left-out-{job.id}").markdown(lines)
 
@@ -147,7 +147,7 @@ def _collections(visit: Visit, user: User) -> None:
     _one(every, visit, user)
     _elsewhere(visit.resources)
     if state.session().collection in problems.DEMOS:
-        # Whoever tries one demo is offered the other one too.
+        # Offer the other demo to whoever tries one.
         for name, (_, about) in problems.DEMOS.items():
             if name not in visit.collections or not visit.collections[name].complete:
                 problems.draw_build_button(name, queue_of(visit.resources.bench), about)
@@ -159,7 +159,7 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     """Draw the choice of a collection, and the actions for it."""
     names = [facts.info.name for facts in every]
     if st.session_state.get(MANAGED) not in names:
-        # Set as state, because a box that is already on the page ignores a new default.
+        # Set as state, because a box already on the page ignores a new default.
         chosen = state.session().collection
         st.session_state[MANAGED] = chosen if chosen in names else names[0]
     name = st.selectbox("Manage", names, key=MANAGED)
@@ -210,7 +210,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
         disabled=not (info.count and info.complete),
     )  # fmt: skip
-    # The keys name the collection, so that a popover does not stay open for the next one.
+    # The keys name the collection, so that its popovers close when another one is chosen.
     with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
         new = st.text_input(
             "New name", key=f"rename-{info.name}",
@@ -243,7 +243,7 @@ def _do(change: partial[None], name: str, after: str) -> None:
 
 
 def _foreign(facts: Facts, resources: Resources) -> None:
-    """Draw how a collection that ragfilter did not make is opened, with a form to change it."""
+    """Draw the opening of a collection not made by ragfilter, with a form to change it."""
     name = facts.info.name
     opening = resources.bench.stores.opening(name)
     st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
@@ -263,7 +263,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
 @st.fragment
 @problems.shown()
 def _elsewhere(resources: Resources) -> None:
-    """Draw the form that opens a collection in a Chroma folder, on another server, or a table."""
+    """Draw the form that opens a table, or a collection in a Chroma folder or on a server."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
         folder = st.text_input(
             "Chroma folder or server, or PostgreSQL database", key="elsewhere-folder",
@@ -312,7 +312,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
 def _mapped(
     name: str, opening: Opening, resources: Resources, key: str
 ) -> tuple[dict[str, str], str]:
-    """Draw which columns of a table hold what, and its distance; return what was chosen."""
+    """Draw the choice of a table's columns and distance. Returns both."""
     table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
     columns = {**table.guess(), **opening.columns}
     with html.row(f"{key}-columns", "bottom"):

@@ -1,6 +1,6 @@
-"""The Compare page: choose two sides, and one question or a query set. Of one question, it shows
-what each side keeps and, a step away, both answers; of a query set, wins, losses and ties, and the
-questions that changed most.
+"""The Compare page: two sides over one question or a query set. For one question, it shows the
+chunks that each side keeps and, a step away, both answers. For a query set, it shows wins, losses
+and ties, and the questions that changed most.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def draw(here: Visit) -> None:
 def _bar(
     here: Visit, runs: Mapping[int, Run], name: str
 ) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
-    """Draw the choice of sides and questions. Returns the sides, and where the link goes."""
+    """Draw the choice of sides and questions. Returns the sides, and the place of the link."""
     a, b = (side_choice.read(letter, here.settings, runs) for letter in link.SIDES)
-    # Messages about values of a link that could not be used.
+    # Messages about invalid values in a link.
     problems.notices(state.notices())
     with html.row("sides", "bottom"):
         _choice("a", here, runs)
@@ -123,7 +123,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     for letter, result in (("A", a), ("B", b)):
         if result.message:
             html.aside(f"{letter}: {result.message}")
-        # Models are only asked on Inspect.
+        # Only Inspect asks models.
         for need in result.needs:
             html.aside(
                 f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask "
@@ -178,7 +178,7 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
 
 
 def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str:
-    """What the two sides keep: ``Both keep 2 chunks; only A keeps 13 more. …``."""
+    """A sentence on what both sides keep: ``Both keep 2 chunks; only A keeps 13 more. …``."""
     counts = Counter(each.keeper for each in contrasted)
     both, only_a, only_b = (counts[keeper] for keeper in ("both", "a", "b"))
     more = [
@@ -193,7 +193,7 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
 
 
 def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stack, Stack]:
-    """What A and B keep, row by row. A chunk that only one side keeps stands apart."""
+    """The chunks that A and B keep, row by row. A chunk that only one side keeps stands apart."""
     a: list[StackRow | None] = []
     b: list[StackRow | None] = []
     for each in contrasted:
@@ -206,7 +206,7 @@ def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stac
 
 
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
-    """Draw the chunk that was chosen, and what both sides decide about it."""
+    """Draw the chosen chunk, and what both sides decide about it."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
     with st.container(key="compare-chunk", border=True):
         html.chunk_head(each.title, (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}"))
@@ -218,7 +218,7 @@ def _answers(
     sides: tuple[ComparedSide, ComparedSide],
     pair: tuple[answers.AnswerSide, answers.AnswerSide],
 ) -> None:
-    """Draw both answers with what they cite, and the votes on them."""
+    """Draw both answers with their citations, and the votes on them."""
 
     def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
         cited = answers.draw_words(view, side, other, reply)
@@ -240,7 +240,7 @@ COLUMNS = {
     "query": "question", "gain": "ΔF1", "f1_a": "F1 A", "f1_b": "F1 B", "kept_a": "chunks A",
     "kept_b": "chunks B", "tokens_a": "tokens A", "tokens_b": "tokens B",
 }  # fmt: skip
-"""The columns of the questions, by the figure they show."""
+"""The columns of the question table, by the figure each shows."""
 
 
 def _draw_set(
@@ -289,7 +289,7 @@ def _draw_set(
 def _in_sides(
     side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources
 ) -> RunRow | None:
-    """Where a run that is the other side measured this one, also over questions in files."""
+    """The row where a run on the other side measured this side, even over questions in files."""
     runs = (each.run for each in sides if each.run is not None)
     return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 
@@ -297,7 +297,7 @@ def _in_sides(
 def _row(
     side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources
 ) -> RunRow | None:
-    """The row of a complete run under this plan that measured a side."""
+    """The row of a complete run with this plan that measured a side."""
     for row in find(side.settings, plan, runs):
         records = measuring.load(row.run.id, resources).records
         if sum(record.variant == row.variant for record in records) == row.run.done:

@@ -1,7 +1,7 @@
-"""The two sides of a comparison: what each one means, and how it is chosen, swapped and copied.
+"""The two sides of a comparison: what each side means, and how to choose, swap and copy it.
 
-`compared` in the session has the parameters of a link, and is the only record of the sides. A side
-is a word (a profile, the current settings, a strategy, a run), or a profile with its own settings.
+`compared` in the session has the link parameters, and is the only record of the sides. A side is a
+word (a profile, the current settings, a strategy, a run), or a profile with its own settings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ragfilter.ui.session import link, state
 
 IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"
 OWN = "own"
-"""The choice for settings of the side's own, which have no other name."""
+"""The choice for a side's own settings, which have no other name."""
 DEFAULTS = {"a": "unfiltered", "b": IN_FORCE}
 LONGEST = 40
 
@@ -54,7 +54,7 @@ class ComparedSide:
 
 
 def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]:
-    """The choices for a side. A strategy that has to be learned is offered once it has been."""
+    """The choices for a side. A strategy that must be learned is offered once it is."""
     own = [OWN] if _own(letter) else []
     learned = bool(in_force.cutoff.calibration)
     cuts = [
@@ -85,7 +85,7 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
 
 
 def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
-    """The chosen side. If it cannot be used, the page says why and the default takes its place."""
+    """The chosen side. If it is invalid, the page says why and the default takes its place."""
     word = _word(letter)
     try:
         if word not in words(letter, in_force, runs):
@@ -117,7 +117,7 @@ def swap() -> None:
 
 
 def copy(side: ComparedSide) -> None:
-    """Copy A to B; current settings as a snapshot, with which changes can be compared."""
+    """Copy A to B; current settings become a snapshot to compare later changes with."""
     live = side.word == IN_FORCE or side.word.startswith(CUT_BY)
     put("b", *((side.profile, side.changes) if live else (side.word, _own("a"))))
 
@@ -139,7 +139,7 @@ def parameters() -> dict[str, str]:
 
 
 def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
-    """What changes from A to B, by layer: ``{"Cutoff": ["Max results 5 → 15"]}``."""
+    """The changes from A to B, by layer: ``{"Cutoff": ["Max results 5 → 15"]}``."""
     titles: dict[str, str] = {each.name: each.title for each in LAYERS}
     changes: dict[str, list[str]] = {}
     for path in b.changed_from(a):
@@ -176,7 +176,7 @@ def _word(letter: str) -> str:
 
 
 def _own(letter: str) -> dict[str, str]:
-    """A side's own settings, by path. Only a profile can have them."""
+    """A side's own settings, by path. Only a profile can have any."""
     if _word(letter) not in PROFILES:
         return {}
     prefix = f"{letter}."

@@ -1,5 +1,5 @@
-"""One chunk: its text, what every layer decided about it, its labels, its `query_must` rule with
-the rule's effect, and small changes that would keep or drop it.
+"""One chunk: its text, every layer's decision on it, its labels, its `query_must` rule with the
+rule's effect, and small changes that would keep or drop it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.session.views import View, author
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
-"""The button of every grade, whose shortcut key is the grade."""
+"""The button for each grade, whose shortcut key is the grade."""
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
 
 
@@ -40,7 +40,7 @@ def draw(view: View) -> None:
     """Draw the open chunk, or a hint on how to open one."""
     hit = _opened(view)
     if hit is None:
-        # A link can name a hidden chunk: show the same as for an unknown one.
+        # A link can name a hidden chunk. Show the same as for an unknown one.
         html.empty(
             "No chunk is open.",
             "Click a point on the curve, a table row or a citation to read that chunk, edit "
@@ -48,7 +48,7 @@ def draw(view: View) -> None:
         )
         return
     chunk = _whole(hit.chunk, view)
-    # For a user, only references to chunks that the user can see are named.
+    # Users see only references to chunks that they can see.
     named = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     _labels(view, chunk.id)
@@ -65,15 +65,15 @@ def draw(view: View) -> None:
 
 
 def finish(view: View) -> None:
-    """Draw below the text what would change the outcome: many replays, for which neither the text
-    nor the curve waits."""
+    """Draw, below the text, the changes that would reverse the outcome. They take many replays, so
+    text and curve do not wait for them."""
     hit = _opened(view)
     if hit is not None and state.session().part == TEXT:
         draw_changes(view, hit)
 
 
 def _opened(view: View) -> Hit | None:
-    """The open chunk as the user can see it, if the user may."""
+    """The open chunk, if the user can see it."""
     wanted = state.session().chunk
     hit = find_hit(view.result, wanted)
     if hit is None or hit.id not in visible_ids(view.result, as_operator=view.operator):
@@ -83,7 +83,7 @@ def _opened(view: View) -> Hit | None:
 
 @problems.shown()
 def _labels(view: View, chunk_id: str) -> None:
-    """Draw the buttons that say how relevant the chunk is, and the labels it already has."""
+    """Draw the buttons that grade the chunk, and its existing labels."""
     asked, grade_now = view.asked, view.grades.get(chunk_id)
     with html.row("marks"):
         for grade, word in MARKS.items():
@@ -112,7 +112,7 @@ def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
 @state.tell_errors()
 def _undo() -> None:
     if not state.session().marks:
-        # The key was pressed again before the page had disabled the button.
+        # The key was pressed again before the page disabled the button.
         return
     *before, mark = state.session().marks
     open_resources().bench.labels.take_back(mark.label_ids)
@@ -133,7 +133,7 @@ def _text(view: View, chunk: Chunk) -> None:
 
 
 def _part(view: View, chunk_id: str) -> str:
-    """Which part of the chunk is shown; the choice stays when another chunk is opened."""
+    """Draw the choice of the chunk's part, kept when another chunk opens. Returns the part."""
     shown = state.session().part
     with html.row("part-bar"):
         st.segmented_control(
@@ -159,7 +159,7 @@ def find_hit(result: PoolResult, chunk_id: str | None) -> Hit | None:
 
 
 def _whole(chunk: Chunk, view: View) -> Chunk:
-    """The whole chunk, read once when one is opened that is known only by its id."""
+    """The whole chunk, read once if only its id is known."""
     if chunk.loaded:
         return chunk
     asked, resources = view.asked, view.resources
@@ -204,8 +204,7 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
 
 
 NAMED = 3
-"""How many of the chunks that also change are named."""
-MAX_NAMES = 2
+"""How many chunks are named at most where others change."""
 TITLE_WIDTH = 44
 
 
@@ -214,7 +213,7 @@ def draw_changes(view: View, hit: Hit) -> None:
     if all(each.id != hit.id for each in view.result.kept):
         _draw_changes(view.result, hit, "would bring it back")
         return
-    # Folded, so that a second click on what brought it back does not drop it again.
+    # Folded, so that a second click after bringing it back does not drop it again.
     with st.expander("What would drop it", key="dropping", on_change="rerun") as dropping:
         if dropping.open:
             _draw_changes(view.result, hit, "would drop it")
@@ -242,7 +241,7 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
 
 
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
-    """Which other chunks the change would add or remove."""
+    """Draw the other chunks that the change would add or remove."""
     words = []
     for ids, verb in ((came, "would also be kept"), (went, "would be dropped")):
         if ids:
@@ -255,7 +254,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
 
 @problems.shown()
 def draw_rule(view: View, chunk: Chunk) -> None:
-    """The editor of one chunk's rule. It reads the journal, which nothing else here needs."""
+    """Draw the editor of the chunk's rule. Only it needs the journal here."""
     asked, resources, result = view.asked, view.resources, view.shown
     effect = partial(_effect, result, chunk)
 
@@ -289,8 +288,8 @@ def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     for word, here, there in (("Enters", new, old), ("Leaves", old, new)):
         if names := [name for i, name in here.items() if i not in there]:
             # More would leave the editor above no room.
-            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-            listed = html.text("; ".join(telling_titles(names, TITLE_WIDTH)[:MAX_NAMES])) + more
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            listed = html.text("; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED])) + more
             parts.append(f"<b>{word}</b> the kept list: {listed}.")
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join([*parts, kept]) if parts else "The kept list does not change."

@@ -1,9 +1,9 @@
-"""The curve on the page, with its lines as handles, and what tunes it: which ranks are shown, and
-the settings that decide the cut.
+"""The curve on the page, with its lines as handles and the controls that tune it: the ranks shown,
+and the settings that decide the cut.
 
 The browser drags the lines and looks up how many chunks each position would keep, in steps that
-come with the picture. Keys move them too, and step from chunk to chunk. Releasing a line changes
-the setting, as any other control does.
+come with the picture. Keys also move the lines, and step from chunk to chunk. Releasing a line
+changes the setting, as any other control does.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from ragfilter.ui.session.views import View
 
 VIEW, TITLE_WIDTH = "tune", 30
 KEY, SECOND = "drag", "second-score"
-# The count is announced in an element that persists; a redrawn one is not read aloud.
+# Announces the count in an element that persists, because a redrawn one is not read aloud.
 HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(view: View) -> None:
-    """Draw the picture, and below it what is folded away."""
+    """Draw the picture, and below it the button for folded hits."""
     result, session = view.shown, state.session()
     detail, line = cutoff_detail(result), cut_line(result)
     every = replace(curve_plot.place(result, view.rows, detail), grades=view.grades)
@@ -70,8 +70,8 @@ def draw(view: View) -> None:
         nearest = (change_to_keep(result, by, view.under) for by in (-1, 1) if detail is not None)
         data["nearest_changes"] = [_step(titles, change) for change in nearest]
         summary = view.summary
-        # Counts the moves, so that the browser drops its own position even if undo leads back to
-        # the same picture.
+        # Counts the moves, so that the browser drops its own position even if undo restores the
+        # same picture.
         data |= {
             "told": f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}",
             "moves": session.drag_moves,
@@ -89,8 +89,8 @@ def _folds() -> bool:
 
 
 def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges:
-    """The ranges of the axes. They stay while the same list is cut and the cut can be seen, so that
-    nothing moves below the pointer that releases a line."""
+    """The ranges of the axes. They stay while the same list is cut and the cut is visible, so that
+    nothing moves under the pointer that releases a line."""
     session = state.session()
     last = ceil(max(points.x, default=1.0))
     shown_for = (
@@ -111,7 +111,7 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
 
 
 def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
-    """Draw the button that shows what is folded away or `beyond` the last rank, or folds it."""
+    """Draw the button that shows hits folded away or `beyond` the last rank, or folds them."""
     folded, help_text = [row for row in every.rows if row not in shown.rows], None
     label = f"show all {len(every.rows)}" if folded or beyond else ""
     if folded:
@@ -127,7 +127,7 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
 
 
 def controls(view: View) -> None:
-    """Draw what tunes the cut: its settings and limits, the ranks shown and the legend."""
+    """Draw the controls of the cut: its settings and limits, the ranks shown and the legend."""
     result = view.shown
     draw_settings(result, dict(view.summary.strategies))
     with html.row("curve-bar"):
@@ -142,7 +142,7 @@ def controls(view: View) -> None:
 
 
 def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
-    """Each hit's distance by the scores that the curve does not draw, by their names and its id."""
+    """The scores that the curve does not draw, by name: each hit's distance by id."""
     _, drawn = compared(result, cutoff_detail(result))
     names = dict.fromkeys(name for hit in result.hits for name in hit.scores)
     every = {
@@ -192,7 +192,7 @@ def cut_settings(result: PoolResult) -> tuple[str, ...]:
 
 
 def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
-    """Draw the settings in one row of fixed height. `kept` is what each strategy keeps."""
+    """Draw the settings in one row of fixed height. `kept` says how many each strategy keeps."""
     shown = cut_settings(result)
     with html.row("tune", "top"):
         own = state.own()
@@ -207,7 +207,7 @@ def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
 
 
 def applied_limits(result: PoolResult) -> str:
-    """The limit that decided, then the others that applied, then those not reached."""
+    """The limit that decided, then the others that applied, then the limits not reached."""
     every, detail = limits(result), cutoff_detail(result)
     bound = [each.words for each in reversed(every) if each.bound]
     if detail is not None and detail.cut.limit is not None:
@@ -227,9 +227,9 @@ def overlay(
     result: PoolResult, points: Points, plot: go.Figure, titles: Mapping[str, str],
     chosen: str | None, *, tuning: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """The browser's data: the lines that can be dragged over `plot`, the points that reached the
-    cut, every chunk on the curve with its short title and label, which one is `chosen`, and the
-    position of the plot's axes."""
+    """The browser's data: the lines to drag over `plot`, the points that reached the cut, every
+    chunk on the curve with its short title and label, the `chosen` one, and the position of the
+    plot's axes."""
     detail, line, layout = cutoff_detail(result), cut_line(result), plot.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
@@ -254,14 +254,14 @@ def overlay(
 
 
 def _label(grade: int | None) -> tuple[str, str]:
-    """What the curve shows of a label, and what a screen reader says."""
+    """A label as the curve shows it, and as a screen reader says it."""
     if grade is None:
         return "", ""
     return f"{theme.LABELLED} {grade}", f", labelled {GRADES.get(grade, grade)}"
 
 
 def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, Any] | None:
-    """A button's setting, value and what it would change, in words."""
+    """A button's setting, its value and the effect in words."""
     if change is None:
         return None
 
@@ -277,9 +277,9 @@ def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, 
 def _lines(
     result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool
 ) -> list[dict[str, Any]]:
-    """The thresholds of the strategy that cut: each with the axis of its line, and the base and
-    factor that convert its value to a position there. While nothing is tuned, only the
-    line that cuts has one."""
+    """The thresholds of the strategy that cut, each with the axis of its line, and the base and
+    factor that convert its value to a position there. Except while tuning, only the line that
+    cuts has one."""
     reads = strategy(detail.cut.strategy).reads
     best = min(detail.values[: len(detail.cut.gaps) + 1])
     places = {

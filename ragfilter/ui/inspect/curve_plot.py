@@ -1,7 +1,7 @@
-"""The distance curve, which shows where the result ends and why: the place of every hit, and the
-plot, both by pure functions.
+"""The distance curve, which shows where the result ends and why. Pure functions place every hit and
+make the plot.
 
-By default it has one line: what is kept is below, what is dropped above, and the cliff is shaded.
+By default it has one line, with kept hits below and dropped ones above, and the cliff shaded.
 While tuning, it has ticks, and a strip below with the steps between the hits that reached the
 cutoff.
 
@@ -40,7 +40,7 @@ MIN_SHOWN = 10
 @dataclass(frozen=True, slots=True)
 class Points:
     """The place of every drawn hit: x by row, y by row. `unit` names the compared value. `entered`
-    are the ids that reached the cut, in order; empty if nothing cuts. `grades` are by id."""
+    has the ids that reached the cut, in order; empty if nothing cuts. `grades` are by id."""
 
     rows: tuple[ChunkRow, ...]
     x: tuple[float, ...]
@@ -50,7 +50,7 @@ class Points:
     grades: Mapping[str, int] = field(default_factory=dict)
 
     def folded(self, chosen: str | None) -> Points:
-        """Without what was dropped before the cut, but for labelled chunks and the open one."""
+        """Without hits dropped before the cut, except labelled chunks and the open one."""
         if not self.entered:
             return self
         reached = {*self.entered, *self.grades, chosen}
@@ -84,8 +84,8 @@ def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | N
 def _places(
     entered: Sequence[str], every: Sequence[str], values: Mapping[str, float]
 ) -> dict[str, float]:
-    """The x of every hit: its place among `entered`, or a fraction within the step it fell into;
-    beyond the last place, one step each. `every` is in order of value."""
+    """The x of every hit: its place among `entered`, or a fraction within its step; beyond the last
+    place, one step each. `every` is in order of value."""
     known = [i for i in entered if i in values]
     at = {i: float(place) for place, i in enumerate(known, start=1)}
     # A pinned hit may come before nearer ones. Hits in between are placed by the hits after it.
@@ -121,7 +121,7 @@ def around_cut(
 
 
 def axis_ranges(points: Points, window: tuple[float, float], line: CutLine | None) -> AxisRanges:
-    """The ranges that show `points` and a close `line`, with room for the words below it."""
+    """The ranges that show `points` and, if it is close, `line`, with room for the words below."""
     seen = [y for x, y in zip(points.x, points.y, strict=True) if window[0] <= x <= window[1]]
     if not seen:
         return AxisRanges(window, (0.0, 1.0))
@@ -137,7 +137,7 @@ Shapes = list[dict[str, Any]]
 STEPS, CURVE = 0.2, 0.26
 """Where the strip of steps ends and the curve begins, as fractions of the height."""
 NAMED_FROM = 0.08
-"""The part of the band above the line, as a fraction of the height, that has room for its name."""
+"""The share of the height above the line that leaves room for its name."""
 HEIGHT, TUNING_HEIGHT = 372, 440
 
 
@@ -147,12 +147,12 @@ def plot(
     second: tuple[str, Mapping[str, float]] | None = None, chosen: str | None = None,
     dark: bool = False,
 ) -> go.Figure:  # fmt: skip
-    """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` is
-    what the strip of steps shows, and `second` another score with each hit's distance by id;
-    `chosen` is the id of the open chunk."""
+    """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` has
+    the steps for the strip. `second` is another score with each hit's distance by id. `chosen`
+    is the id of the open chunk."""
     low, high = ranges.window
     ink = Ink.of(dark)
-    # The axes are fixed, so hits outside could never be seen, and drawing 200 hits takes the
+    # The axes are fixed, so hits outside would stay invisible, and drawing 200 hits takes the
     # browser most of the time of an update.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
     data = [
@@ -178,7 +178,7 @@ def plot(
     top = 0.0
     if tuned is not None:
         result, detail = tuned
-        # It depends only on the hits, so that moving the threshold moves its line and not the bars.
+        # Depends only on the hits, so that moving the threshold moves its line and not the bars.
         top = max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
         data.append(_steps(detail, ranges.window, ink))
         if "gap_threshold" in strategy(detail.cut.strategy).reads:
@@ -220,7 +220,7 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
             "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": line.below, "y1": line.above,
             "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
         })  # fmt: skip
-        # Above the curve or, where that begins, below it.
+        # Above the curve or, at its beginning, below it.
         edge = {"x": 0} if (line.kept + 0.5 - low) / (high - low) > 0.2 else {}
         notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
     if line.above is not None and line.above - limit > NAMED_FROM * (top - ranges.span[0]):
@@ -350,7 +350,7 @@ def _layout(
     axis = {
         "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
         "fixedrange": True, "showticklabels": ticks,
-        # Otherwise plotly measures every label, which takes a fifth of the drawing time.
+        # Otherwise Plotly measures every label, which takes a fifth of the drawing time.
         "ticklabeloverflow": "allow",
     }  # fmt: skip
     wide = ranges.window[1] - ranges.window[0]

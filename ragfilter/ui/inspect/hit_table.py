@@ -1,4 +1,4 @@
-"""Every hit of the pool as a table: sorting, text filter, export. A row opens its chunk."""
+"""Every hit of the pool as a table, with sorting, text filter and export. A row opens its chunk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ragfilter.ui.session.views import View
 NAME, HEIGHT = "rows", 400
 TITLE_PX = 188
 WIDE = "\u2003" * 16
-"""A button is as wide as its label; these spaces fill the cell, so that all of it is clickable."""
+"""Spaces that fill the cell: a button is only as wide as its label, and all should be clickable."""
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 
@@ -65,8 +65,8 @@ def draw(view: View) -> None:
             _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=HEIGHT,
             row_height=32, columns=_columns(view, shown),
         )  # fmt: skip
-        # Arrow keys continue from the cell whose button was clicked: such a click does not move the
-        # focus to the table, after which this must be drawn.
+        # Arrow keys continue from the cell whose button was clicked. The click does not focus the
+        # table, so draw this after it.
         html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
 
 
@@ -81,7 +81,7 @@ def _frame(
 ) -> pd.DataFrame:  # fmt: skip
     """The table's data for `rows`. `refs` has the references of each row by id.
 
-    The columns that a narrow window must show come first: it has room only up to the reason.
+    The most important columns come first: a narrow window has room only up to the reason.
     """
     titles = grid.fitting_titles([row.title for row in rows], TITLE_PX)
     columns: dict[str, list[Any]] = {

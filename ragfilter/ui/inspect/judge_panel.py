@@ -1,4 +1,4 @@
-"""The judge on the page: what a call will cost, what it did, and its verdict on every chunk."""
+"""The judge on the page: a call's cost, its result, and its verdict on every chunk."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SETUP = (
 
 
 def draw(view: View) -> None:
-    """The judge's page of the panel."""
+    """Draw the judge's tab."""
     result, resources = view.mine, view.resources
     settings, stats = result.settings.judge, judge_stats(result)
     if not settings.enabled:
@@ -75,7 +75,7 @@ def draw(view: View) -> None:
 
 
 def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
-    """What a call of the judge would use; None if there is nothing to judge or no LLM."""
+    """The forecast for a call to the judge; None if there is nothing to judge or no LLM."""
     chat = resources.bench.chat
     if chat is None:
         return None
@@ -113,7 +113,7 @@ def button_label(costs: Forecast, *, again: bool) -> str:
 
 
 def in_prompt(costs: Forecast, settings: Judge) -> str:
-    """What a call would send: how many chunks, and what becomes of those that do not fit."""
+    """What a call would send: how many chunks, and what happens to chunks that do not fit."""
     if costs.remembered:
         return f"{numbers.chunks(costs.asked)}, same prompt as before: the cached answer is used."
     room = numbers.tokens(settings.max_prompt_tokens)
@@ -128,7 +128,7 @@ def in_prompt(costs: Forecast, settings: Judge) -> str:
 
 
 def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
-    """What judging did and used, by label."""
+    """The results and costs of judging, by label."""
     facts = {
         "Candidates": numbers.count(stats.original),
         "Kept": numbers.count(stats.kept),
@@ -200,7 +200,7 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
 
 
 def _verdicts(result: PoolResult) -> None:
-    """Draw every chunk that was judged or brought in, the latter below their root."""
+    """Draw every judged or brought-in chunk, the latter below their root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(state.session().operator)))
     chips = theme.verdicts(dark=theme.is_dark())
     verdicts = [verdict(row, result.judgement) for row in rows]
@@ -240,7 +240,7 @@ def _verdicts(result: PoolResult) -> None:
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
-    """Kept chunks, each followed by those that its expansion brought in; then dropped ones."""
+    """Kept chunks, each followed by the chunks of its expansion; then dropped ones."""
     by_id = {row.id: row for row in rows}
     ordered: list[VerdictRow] = []
     for row in rows:
@@ -271,7 +271,7 @@ def _prompt(result: PoolResult) -> None:
             return
         html.draw('<p class="rf-caption">reply</p>')
         judgement = result.judgement
-        # It may name chunks that only other users can see.
+        # The reply may name chunks that only other users can see.
         if not (state.session().operator or result.user.unrestricted):
             html.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a "

@@ -1,6 +1,6 @@
-"""A result on the page: one sentence, before and after beside the curve, and both answers. Settings
-and evidence open on a click: the table, and beside it a panel with the open chunk, the answers, the
-exact prompt, the re-query rounds or the debug trace.
+"""A result on the page: one sentence, before and after beside the curve, and both answers. A click
+opens settings or evidence: the table, and beside it a panel with the open chunk, the answers, the
+exact prompt, the judge, the re-query rounds or the debug trace.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Places(NamedTuple):
 
 
 def begin(view: View) -> Places:
-    """Draw what the user asked for first: the sentence, the clicked chunk, then the curve."""
+    """Draw what the user waits for: the sentence, the clicked chunk, then the curve."""
     now, current_story = state.session(), story(view.mine)
-    # One container for everything that appears or disappears with a setting; otherwise it would
-    # move the curve, and the browser would redraw it.
+    # One container for everything that comes and goes with a setting, which would otherwise move
+    # the curve and make the browser redraw it.
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
         html.unseen_heading("Result", level=1, name=view.asked.query)
@@ -85,8 +85,8 @@ def begin(view: View) -> Places:
 
 
 def finish(view: View, places: Places) -> None:
-    """Draw the rest. An answer may take time, so it comes last, and so does what would change the
-    outcome of a clicked chunk."""
+    """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse
+    a clicked chunk's outcome."""
     with places.bar:
         _open_more(view)
     with places.below:
@@ -115,7 +115,7 @@ def finish(view: View, places: Places) -> None:
 
 
 def _draw_below(view: View) -> DeltaGenerator:
-    # The answers to the question before must not stand there while this one is answered.
+    # Answers to the previous question must not stand there while this one is answered.
     place = st if state.session().answered == view.asked else st.empty()
     return place.container(key="below")
 
@@ -159,8 +159,8 @@ def _clicked() -> bool:
 
 
 def _draw_needs(view: View) -> None:
-    """Draw buttons for what the result lacks and, if the settings have outgrown the pool, for
-    asking again. While the judge's panel is open, its button is drawn there."""
+    """Draw buttons for data that the result lacks and, if the settings have outgrown the pool, for
+    asking again. While the judge's tab is open, its button is there."""
     result, resources = view.result, view.resources
     wider = pools.falls_short(view.asked, result, result.settings)
     rerank, again = _reranking(result)
@@ -188,7 +188,7 @@ def _draw_needs(view: View) -> None:
 
 def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
     """The need for a reranker's scores, and whether reranking has failed before. The need is also
-    None if trying again cannot help; `problems.failed` then says what can."""
+    None if trying again cannot help; `problems.failed` then gives the remedy."""
     if problems.hopeless(result) is not None:
         return None, False
     again, needs = False, result.needs
@@ -200,7 +200,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 
 
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
-    """What is scored and by what, with the most calls and the price of an endpoint."""
+    """The scored chunks and the reranker, with an endpoint's most calls and price."""
     quality, n = result.settings.quality, len(need.chunk_ids)
     words = f"{numbers.chunks(n)} · {widget.choice_label(quality.reranker)}"
     if quality.reranker == "http":
@@ -225,7 +225,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
             problems.nothing_kept(view.result)
         match name:
             case "Chunk":
-                # Its code is imported the first time it is drawn.
+                # Its code is imported when it is first drawn.
                 from ragfilter.ui.inspect import chunk_panel
 
                 chunk_panel.draw(view)
@@ -245,7 +245,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
 
 @st.fragment
 def _prompt(result: PoolResult) -> None:
-    """The messages as they are sent, for either context."""
+    """Draw the exact messages for either context."""
     both = {side.label: side for side in answers.answer_sides(result)}
     with html.row("prompt-bar"):
         chosen = html.choice(
@@ -264,7 +264,7 @@ def _prompt(result: PoolResult) -> None:
 
 
 def _rounds(result: PoolResult) -> None:
-    """Draw what another retrieval that excludes the chunks already seen would have brought."""
+    """Draw what repeated retrieval, each time without the seen chunks, would have found."""
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
         html.draw(

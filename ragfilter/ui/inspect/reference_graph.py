@@ -1,7 +1,7 @@
 """The reference graph around the open chunk: what EXPAND_1, 3 and 5 would bring in.
 
-The store is asked once, when a chunk's references are first shown. Moving a slider then only walks
-what is already known.
+The store is asked once, when a chunk's references are first shown. A moved slider then walks only
+the known chunks.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ CLOSURE = 5000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The chunks around one chunk: `bare` are all that references lead to, `whole` those that can
-    be shown.
+    """The chunks around one chunk: `bare` has all linked ones, `whole` the ones that can be shown.
 
     Takes the place of the collection in `preview_expansion`.
     """
@@ -65,12 +64,12 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class ReferenceTree:
     """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names
-    it; `sums` are what EXPAND_1, 3 and 5 would bring in: how many chunks, how many of them are not
-    kept already, and their tokens.
+    it. `sums` says what EXPAND_1, 3 and 5 would bring in: how many chunks, how many of them not
+    yet kept, and their tokens.
 
-    `shut` counts references that an expansion does not follow, by why: ``hidden`` from the user,
+    `shut` counts references that an expansion does not follow, by reason: ``hidden`` from the user,
     ``unknown`` to the collection, ``ruled`` out by a rule, or ``beyond`` the limit. `names` lists
-    those that may be named, with the reason.
+    the ones that the user is allowed to know, with the reason.
     """
 
     nodes: tuple[Node, ...]
@@ -82,8 +81,8 @@ class ReferenceTree:
 def read_neighbours(
     chunk_id: str, collection: Collection, settings: Settings, user: User, query: str
 ) -> Known:
-    """Read the chunks around one chunk: all of them bare, and the texts of those that an expansion
-    could show with the current or other settings. Raises StoreError."""
+    """Read the chunks around one chunk: all without text, and whole if an expansion could show them
+    under any settings. Raises StoreError."""
     find = finder(collection)
     root = find(chunk_id)
     if root is None:
@@ -100,8 +99,8 @@ def read_neighbours(
 def tree(
     chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False
 ) -> ReferenceTree | None:
-    """The references of a chunk as an expansion for the user of `result` would follow them; None if
-    that user cannot see the chunk."""
+    """A chunk's references as an expansion for the user of `result` would follow them; None if that
+    user cannot see the chunk."""
     root = known.bare.get(chunk_id)
     if root is None or not result.user.sees(root):
         return None
@@ -193,11 +192,11 @@ FATES = {
     "dropped": ("○", "found, dropped by"),
     "new": ("+", "not found by the search"),
 }
-"""What became of a chunk in the result: its sign, and in words."""
+"""The sign and words for each fate of a chunk in the result."""
 
 
 def draw(view: View, chunk: Chunk) -> None:
-    """Draw the totals per depth, then the tree. Chunks that were found can be opened from it."""
+    """Draw the totals per depth, then the tree. A click opens chunks that the search found."""
     asked, result, resources = view.asked, view.shown, view.resources
 
     def read() -> Known:
@@ -228,7 +227,7 @@ def draw(view: View, chunk: Chunk) -> None:
 
 
 def _sums(graph: ReferenceTree, result: PoolResult) -> str:
-    """Draw one cell per depth: how many chunks, how many of them are new, how many tokens."""
+    """Draw one cell per depth: numbers of chunks, new chunks and tokens."""
     waits = any(node.fate == "waits" for node in graph.nodes)
     cells = [
         f"<li><span>EXPAND_{depth}</span><b>{numbers.chunks(n)}</b><em>{numbers.tokens(tokens)}"
@@ -243,7 +242,7 @@ def _sums(graph: ReferenceTree, result: PoolResult) -> str:
 
 
 def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
-    """Draw the chunks, indented by their depth; those that were found as buttons."""
+    """Draw the chunks, indented by depth; found ones are buttons."""
     there = {hit.id for hit in (*result.hits, *result.pool.hits)}
     nodes = graph.nodes[:MAX_SHOWN]
     titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
@@ -251,7 +250,7 @@ def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
         html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
         for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
             sign, fate = FATES[node.fate]
-            # The smallest that reaches it.
+            # The smallest depth that reaches it.
             depth = next(depth for depth in DEPTHS if depth >= node.step)
             tokens = "" if node.tokens is None else numbers.tokens(node.tokens)
             facts = (tokens, f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)

@@ -1,5 +1,5 @@
-"""Changes of many rules: one change to all filtered rows, or the changes in a file. Each is
-previewed, as its effect and a diff, and saved as one step. Files are JSONL for git or CSV for
+"""Changes to many rules: one change to all filtered rows, or the changes in a file. Each is
+previewed, with its effect and a diff, and saved as one step. Files are JSONL for git or CSV for
 spreadsheets.
 """
 
@@ -31,7 +31,7 @@ Rules = Mapping[str, str | None]
 
 
 def preview(work: Desk, action: str, plan: BulkPlan, key: str) -> None:
-    """Draw why rules cannot be changed, then what `plan` would change."""
+    """Draw why some rules cannot be changed, then what `plan` would change."""
     if plan.refused:
         first, why = next(iter(plan.refused.items()))
         refused = counted(len(plan.refused), "rule")
@@ -44,7 +44,7 @@ def preview(work: Desk, action: str, plan: BulkPlan, key: str) -> None:
 
 def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
-    says what is done to them: ``Remove``, ``Add the group x to``."""
+    names the change: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
     html.button(
         literal(f"{action} {counted(len(rules), 'rule')}"), f"{key}-save", save, work, rules,
@@ -57,7 +57,7 @@ def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
 
 
 def save(work: Desk, rules: Rules, action: str) -> None:
-    """Store `rules` as one step, unless a rule is no longer the one on the desk."""
+    """Store `rules` as one step, unless a rule has changed since the desk read it."""
     bench = work.resources.bench
     try:
         saved = edits.save_all(
@@ -65,7 +65,7 @@ def save(work: Desk, rules: Rules, action: str) -> None:
             expected={i: work.chunks[i].rule for i in rules}, who=author(),
         )  # fmt: skip
     except RagfilterError as error:
-        # The store's own errors say what was saved.
+        # A StoreError itself says what was saved.
         put_outcome(
             str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False
         )
@@ -75,12 +75,12 @@ def save(work: Desk, rules: Rules, action: str) -> None:
 
 
 def put_outcome(words: str, *, good: bool) -> None:
-    """Store the outcome of an action, to be shown until the next one."""
+    """Keep the outcome of an action, which is shown until the next one."""
     state.session().rules.outcome = (words, good)
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
-    """Draw each change as a title with the lines that come and go, by sign and colour, and the
+    """Draw each change as a title with its added and removed lines, by sign and colour, and the
     names of the parts between them, one page at a time."""
     for title, before, after in diffs[page(key, len(diffs), PAGE)]:
         html.draw(
@@ -114,7 +114,7 @@ ACTIONS = {
     GROUP: "Add a group to", SPELLINGS: "Add spellings to", REPLACE: "Replace a term in",
     SET: "Set", REMOVE: "Remove",
 }  # fmt: skip
-"""What the button says before the number of rules."""
+"""The button's words before the number of rules."""
 KIND = "bulk-kind"
 FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
 
@@ -137,7 +137,7 @@ def draw(work: Desk) -> None:
 
 
 def _forget() -> None:
-    """Clear the fields, since the terms were meant for another change."""
+    """Clear the fields, because their terms were meant for another change."""
     for name in FIELDS:
         st.session_state.pop(name, None)
 
@@ -191,7 +191,7 @@ def draw_files(work: Desk) -> None:
 
 
 def _export(work: Desk) -> None:
-    # Read before the rules, so that no edit counts as exported that is not in the file.
+    # Read before the rules, so that only edits in the file count as exported.
     last_edit = work.resources.bench.journal.last_edit(work.collection)
     work = desk.open_desk(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
@@ -216,7 +216,7 @@ def _export(work: Desk) -> None:
 
 def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:
     text = make()
-    # Under clearance the file may lack rules, and the page must not show whether it does.
+    # With clearance on, the file may lack rules, and the page must not reveal whether it does.
     if work.user.unrestricted:
         work.resources.bench.journal.mark_exported(work.collection, last_edit)
     return text

@@ -1,5 +1,5 @@
-"""Findings about the filtered chunks in one table: problems of their rules, and rules proposed for
-families of chunks or drafted by an LLM. Shows what they would do, and applies one or all."""
+"""Findings about the filtered chunks in one table: problems in their rules, and rules proposed for
+families of chunks or drafted by an LLM. Shows their effect, and applies one or all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Listed = tuple[str, Finding]
 
 
 def draw(work: Desk) -> None:
-    """Draw the findings, and what applying them would change."""
+    """Draw the findings, and the effect of applying them."""
     desk.draw_filter(work)
     running = drafting.is_running(work.collection, work.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
@@ -62,7 +62,7 @@ def draw(work: Desk) -> None:
 
 
 def _families(work: Desk) -> Suggested | None:
-    """The families of chunks, looked for in the background once they are asked for."""
+    """The families of chunks, found in the background once requested."""
     rules = state.session().rules
     if rules.families != work.collection:
         html.button(
@@ -75,7 +75,7 @@ def _families(work: Desk) -> Suggested | None:
     known, resources = rule_effect.gathered(work), work.resources
     store = resources.bench.collection(work.collection)
     ids, user = list(work.chunks), work.user
-    # Without the version, so that accepting one family does not start a new search for the others.
+    # Leave out the version, so that accepting one family does not search for the others again.
     content = store.content or work.version
     key = ("families", work.collection, content, user, work.settings, work.mark, known is None)
 
@@ -138,7 +138,7 @@ def _said(finding: Finding) -> str:
 
 
 def _all(work: Desk, findings: Sequence[Finding]) -> None:
-    """Draw what applying these findings would change, and the button that does it."""
+    """Draw the effect of applying these findings, and the button that does it."""
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     include = doubtful > 0 and st.checkbox(
         f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL,
@@ -152,7 +152,7 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
 
 
 def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
-    """What applying the findings would change, cached, since each rule is checked again."""
+    """The changes from applying the findings, cached because each rule is checked again."""
     wanted = [each for each in findings if each.fix is not None and (each.sure or doubtful)]
     proposed = {each.chunk_ids[0]: each.fixed for each in wanted if each.kind in PROPOSED}
     problems = [each for each in wanted if each.kind not in PROPOSED]
@@ -169,7 +169,7 @@ def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
 
 
 def _one(work: Desk, finding: Finding | None) -> None:
-    """Draw one finding with what its fix would do."""
+    """Draw one finding with the effect of its fix."""
     if finding is None:
         html.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
         return

@@ -1,5 +1,5 @@
-"""The Rules page. It draws one part at a time, first the table of all chunks with the editor of the
-open one.
+"""The Rules page. It draws one part at a time, by default the table of all chunks with the editor
+of the open one.
 
 Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the
 server.
@@ -68,7 +68,7 @@ def draw(visit: Visit) -> None:
 
 
 def _open_link() -> None:
-    """Open what the address names: part, filter and chunk."""
+    """Open the part, filter and chunk that the address names."""
     session = state.session()
     look, session.opened = session.opened, {}
     if not look:
@@ -83,11 +83,11 @@ def _open_link() -> None:
 
 
 def _share(work: Desk, part: str) -> None:
-    """Show in the address what is open, so that a reload opens it again."""
+    """Put the open part, filter and chunk into the address, so that a reload restores them."""
     chosen = {name: st.session_state.get(box) or "" for name, box in BOXES.items()}
     more = {k: v if isinstance(v, str) else link.SEPARATOR.join(v) for k, v in chosen.items()}
     chunk = work.chunk(state.session().rules.chunk)
-    # Addresses are passed on, so a chunk that only an operator sees is not named.
+    # People share addresses, so leave out a chunk that only an operator sees.
     more[link.CHUNK] = chunk.id if chunk is not None and state.user().sees(chunk) else ""
     more[link.PART] = part if part != "Chunks" else ""
     link.share(more={name: value for name, value in more.items() if value})
@@ -136,14 +136,14 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
         columns |= rule_tables.figures(measured, rule_tables.HARM)
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
-        # A page of chunks without one has the room for what tells them apart.
+        # Without rules, the columns that tell chunks apart get the room.
         columns["rule"] = [rule_tables.rule_cell(row.chunk.rule) for row in rows]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],
         "id": [row.id for row in rows],
     }
-    # Less important columns are further right; those above stay where they are.
+    # Less important columns come further right; the ones above keep their places.
     return pd.DataFrame(columns | (rule_tables.figures(measured) if matrix else {}))
 
 

@@ -1,6 +1,6 @@
-"""Tables of what every rule does to questions: to labelled ones, the most harmful rule first, and
-to pasted ones, where one rule is explained for one question: which terms occur, which are missing
-and what comes nearest."""
+"""Tables of how rules affect questions: labelled ones, with the most harmful rule first, and pasted
+ones. For a pasted question, one rule is explained: which terms occur, which are missing, and what
+comes nearest."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ FIGURES = {
     ),
 }
 HARM = ("conflicts", "ΔF1 without")
-"""What comes first, since a narrow window shows only the first columns."""
+"""The first columns, because a narrow window shows only these."""
 WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
-"""In pixels, so that a window 900 wide shows the harm of a rule."""
+"""In pixels, chosen so that a window 900 wide shows a rule's harm."""
 
 
 def figures(rows: Sequence[RuleRow | None], names: Iterable[str] = FIGURES) -> dict[str, list[Any]]:
-    """The named figures of these rows, None where there is no row."""
+    """The named figures of these rows; None where a row is None."""
     return {n: [None if row is None else FIGURES[n].read(row) for row in rows] for n in names}
 
 
@@ -91,13 +91,13 @@ def columns() -> dict[str, Any]:
 
 
 def measured(work: Desk) -> Matrix | None:
-    """What was measured last for these settings and questions, also before rules changed."""
+    """The last matrix for these settings and questions, even if rules have changed since."""
     key = work.collection, work.user, work.settings, work.mark
     return work.resources.shelf(MATRICES).get(key)
 
 
 def rule_cell(rule: str | None) -> str:
-    """A rule as it fits into a column."""
+    """A rule shortened to fit into a column."""
     return short_title(brief(rule), RULE_CHARS)
 
 
@@ -117,7 +117,7 @@ def _matrix(work: Desk, questions: GatheredQuestions) -> Matrix:
 
 
 def _questions(work: Desk) -> GatheredQuestions | None:
-    """The labelled questions, or without labels those asked."""
+    """The labelled questions or, without labels, the asked ones."""
     every = rule_effect.gathered(work)
     if every is None or work.labels is None:
         return every
@@ -125,7 +125,7 @@ def _questions(work: Desk) -> GatheredQuestions | None:
 
 
 def draw_matrix(work: Desk) -> None:
-    """Draw the matrix of the labelled questions or else those asked, and one rule by part."""
+    """Draw the matrix of the labelled or else the asked questions, and one rule by part."""
     if not rule_effect.available(work):
         return
     questions = _questions(work)
@@ -224,7 +224,7 @@ PASSES: ShelfSpec[Mapping[str, int]] = ShelfSpec(4)
 TEXT, QUESTION = "tester-text", "tester-question"
 MAX_QUESTIONS, MAX_LISTED, MAX_TERMS = 10_000, 500, 4
 WIDE = 56
-"""Characters of a title in the table, whose other columns are narrow: siblings differ late."""
+"""Characters of a title in the table. The other columns are narrow: similar titles differ late."""
 
 
 def draw_tester(work: Desk) -> None:
@@ -265,7 +265,7 @@ def _tested_rules(
     work: Desk, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]],
     passes: Mapping[str, int],
 ) -> None:  # fmt: skip
-    """Draw what each rule does to the questions, and the selected one for one of them."""
+    """Draw how each rule affects the questions, and the selected rule for one of them."""
     rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
     n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
     st.markdown(

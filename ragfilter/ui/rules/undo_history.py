@@ -1,4 +1,4 @@
-"""Every change of rules, single and bulk, with its diff. Each can be undone and redone."""
+"""Every change to rules, single and bulk, with its diff. Each can be undone and redone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
 
 
 def draw_turns(work: Desk) -> None:
-    """Draw the buttons that undo the last change of the collection's rules, and redo it."""
+    """Draw the buttons that undo and redo the last change to the collection's rules."""
     among, journal = _among(work), work.resources.bench.journal
     key = (*work.key, journal.export_mark(work.collection))
     steps = work.resources.shelf(TURNS).of(
@@ -109,7 +109,7 @@ def _what(step: Step) -> str:
 
 
 def _step(work: Desk, edit_id: int | None) -> None:
-    """Draw what the selected step changed, and what undoing or redoing it would do."""
+    """Draw the selected step's changes, and the effect of undoing or redoing it."""
     among = _among(work)
     visible = [
         edit

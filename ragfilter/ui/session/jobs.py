@@ -1,10 +1,9 @@
 """Background jobs, how a page shows them, and the turns that runs of the page take.
 
-A job continues while sliders move, and any later run can take its result: using the page ends only
-the waiting. Streamlit can stop a run only when the run draws something, so everything that may hang
-is waited for in short intervals. Python computes for one run at a time, and many that compete for
-it get less done than one after the other. So they take turns, and whoever waits lets others go
-first.
+A job continues while sliders move, and any later run can take its result: using the page ends the
+waiting, not the job. Streamlit can stop a run only when the run draws something, so a run waits in
+short intervals for anything that may hang. Python computes for one run at a time, and runs that
+compete get less done than in turn. So runs take turns, and a waiting run lets others go first.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from ragfilter.ui.look import html, prose
 
 V = TypeVar("V")
 Work = Callable[["Job[V]"], V]
-"""What a job does. It is passed its job, to report progress and to see when to stop."""
+"""The work of a job, which gets its job to report progress and to see when to stop."""
 TICK_S = 0.15
 """Seconds between the points at which Streamlit can stop a waiting run."""
 JOB = "ragfilter-job"
 """The name of a job's thread."""
 MAX_JOBS = 32
-"""Number of jobs that are remembered; those in progress are always."""
+"""How many finished jobs are remembered. Jobs in progress always are."""
 LONGEST_S = 1.0
-"""How long a run waits for its turn. Whoever has it may be waiting for a server that hangs."""
+"""How long a run waits for its turn. The run that has it may be waiting for a hanging server."""
 
 _page_slots = threading.Semaphore(1)
 _mine = threading.local()
@@ -45,7 +44,7 @@ _mine = threading.local()
 
 @contextmanager
 def turn() -> Iterator[None]:
-    """What is done in a turn. It begins when nobody else has one, or after LONGEST_S."""
+    """Work in a turn, which begins when no other run has one, or after LONGEST_S."""
     _take()
     try:
         yield
@@ -83,7 +82,7 @@ class Stopped(RagfilterError):
 
 @dataclass(slots=True, eq=False)
 class Job(Generic[V]):
-    """Work in its own thread for `owner`, a user, a session, or None if whoever waits for it shares
+    """Work in its own thread for `owner`: a user, a session, or None if all who wait for it share
     it. Setting `stop` asks it to end, which may take a while."""
 
     owner: Hashable = None
@@ -91,7 +90,7 @@ class Job(Generic[V]):
     stop: threading.Event = field(default_factory=threading.Event)
     began: float = field(default_factory=monotonic)
     at: tuple[int, int, str] = (0, 0, "")
-    """The progress reported by the work: done, total, and what it is doing."""
+    """The progress that the work reported: done, total, and the current activity."""
 
     @property
     def done(self) -> bool:
@@ -126,12 +125,12 @@ class Job(Generic[V]):
             return bool(wait((self.future,), seconds).done)
 
     def attend(self) -> None:
-        """Wait for the end, as long as Streamlit lets this run go on."""
+        """Wait for the end, while Streamlit lets this run continue."""
         if self.wait(TICK_S):
             return
         tick = st.empty()
         while not self.wait(TICK_S):
-            # Streamlit ends the run here if Stop was pressed, a widget changed or the browser left.
+            # Streamlit ends the run here if Stop is pressed, a widget changed or the browser left.
             tick.empty()
 
     def value(self) -> V:
@@ -159,19 +158,19 @@ class Jobs:
         self._waiting: Counter[Hashable] = Counter()
 
     def find(self, key: Hashable) -> Job[Any] | None:
-        """The last job for `key`, None if there was none (or too long ago)."""
+        """The last job for `key`; None if there was none, or too long ago."""
         return self._jobs.get(key)
 
     def start(
         self, owner: Hashable, key: Hashable, work: Work[V], *, again: bool = False
     ) -> Job[V]:
-        """The job for `key`, which does `work` for `owner` and is begun if there is none; with
-        `again`, also if the last one has ended."""
+        """The job for `key`, which does `work` for `owner`. Starts it if there is none or, with
+        `again`, if the last one has ended."""
         with self._lock:
             job = self._jobs.pop(key, None)
             if job is None or (again and job.done):
                 job = Job(owner)
-                # A daemon, so that stopping the server does not wait for an endpoint that hangs.
+                # A daemon, so that stopping the server does not wait for a hanging endpoint.
                 threading.Thread(target=job.run, args=(work,), name=JOB, daemon=True).start()
             self._jobs[key] = job
             ended = [each for each, other in self._jobs.items() if other.done]
@@ -188,8 +187,8 @@ class Jobs:
 
     @contextmanager
     def joined(self, key: Hashable, work: Work[V]) -> Iterator[Job[V]]:
-        """The job for `key` while this run waits for it. It is stopped once no run waits for it:
-        Streamlit ends the runs of a session that is gone, and those that a later one supersedes."""
+        """The job for `key` while this run waits for it. It stops once no run waits for it, because
+        Streamlit ends runs whose session is gone or which a later run supersedes."""
 
         def in_turn(job: Job[V]) -> V:
             with self._turns:
@@ -240,7 +239,7 @@ PROGRESS_TICK_S = 0.3
 
 def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     """Show the progress of a job until it ends. `what` describes it if the job itself does not.
-    `stop` is the tooltip of the Stop button, which is omitted without one. A run may wait for
+    `stop` is the tooltip of the Stop button; without it, there is no button. A run may wait for
     several jobs, each with its own `key`."""
     if job.wait(PROGRESS_TICK_S):
         return
@@ -265,7 +264,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
 
 def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:
     """Wait for a job and return its result. None if there is no job, or if it was stopped or
-    failed; an error is shown."""
+    failed. Shows its error."""
     if job is None:
         return None
     until_done(job, key, what, stop=stop)
@@ -276,7 +275,7 @@ def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | No
     except RagfilterError:
         st.error(prose.message(job.failure))
     except Exception:
-        # A caller that forgets its job afterwards would never see the error.
+        # If the caller then forgets its job, nobody would see the error.
         log.exception("%s failed", what)
         st.error(job.failure)
     return None

@@ -1,6 +1,6 @@
 """The address bar: query, collection, profile and changed settings of a session.
 
-A link that names a profile describes the whole state: the reader's environment is ignored, so it
+A link that names a profile describes the whole state. It ignores the reader's environment, so it
 shows the same result everywhere. It never contains a secret.
 """
 
@@ -24,27 +24,27 @@ from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
 FILTER, RULE = "filter", "rule"
-"""What is open on the page. Only a copied link has these, since updating the address bar takes the
-browser as long as drawing a small chart."""
+"""The open parts of the page. Only a copied link has these, because updating the address bar takes
+the browser as long as drawing a small chart."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
 SEPARATOR = ";"
-"""What is open on the Rules page: its part and the filter, whose values `COMMA` separates."""
+"""The open part of the Rules page and its filter, whose values `COMMA` separates."""
 LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
-"""Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
+"""Present if rerank scores were wanted but not fetched, so that the link shows the same result."""
 LEVEL, DEPARTMENTS = "level", "departments"
-"""The user of the page. These are not settings, and have their own part of the link."""
+"""The user of the page. These are not settings, so they have their own parameters."""
 PRESENT = "present"
 """Present if the page is shown to an audience."""
 OPEN = "open"
 PARTS = {
     "tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling",
 }  # fmt: skip
-"""What is open of Inspect and Evaluate, ``open=tuning,evidence``, with the session's fields."""
+"""The open parts of Inspect and Evaluate, ``open=tuning,evidence``, with the session's fields."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
-"""What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
-differs from a profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
+"""The Compare page: each side by its word, ``a=full``, with the settings in which it differs from a
+profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
 NAMES = (
     QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *LOOKS, *SIDES,
     QUERY_SET,
@@ -99,7 +99,7 @@ def departments(text: str) -> tuple[str, ...]:
 def _take(
     profile: str, changes: dict[str, Any], wanted: dict[str, str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """`changes` with the wanted values that can be used, and errors for the others."""
+    """`changes` with the wanted values that are valid, and errors for the others."""
     left = wanted
     while True:
         errors: dict[str, str] = {}
@@ -110,7 +110,7 @@ def _take(
                 errors[path] = str(error)
             else:
                 changes = {**changes, path: value}
-        # What one value excludes, a later one may allow: a minimum above the profile's maximum.
+        # A later value may permit an earlier one, such as a minimum above the profile's maximum.
         if len(errors) == len(left):
             return changes, list(errors.values())
         left = {path: left[path] for path in errors}
@@ -146,8 +146,8 @@ def _text(value: Any) -> str:
 
 
 def open_session() -> None:
-    """Fill a new session from the address bar, or return to it if the user went back or forward.
-    Undo then returns to the state before.
+    """Fill a new session from the address bar, or follow it if the user went back or forward.
+    Undo then restores the earlier state.
 
     Raises SettingsError if the environment holds an invalid setting.
     """
@@ -170,15 +170,15 @@ def open_session() -> None:
 
 
 def _went_back() -> bool:
-    """Whether the user went back or forward in the browser. Only the browser knows: while a run is
-    in progress, the address may lag behind anyway."""
+    """Whether the user went back or forward in the browser. Only the browser knows, because the
+    address also lags behind during a run."""
     context = get_script_run_ctx()
     moved = context is not None and context.is_history_navigation
     return moved and st.query_params.to_dict() != state.session().shared
 
 
 def restore_view() -> None:
-    """Open what the link had open, once its question has been answered."""
+    """Open the parts that the link names, once its question is answered."""
     session = state.session()
     look, session.opened = session.opened, {}
     session.chunk = look.get(CHUNK, session.chunk)
@@ -190,8 +190,8 @@ def restore_view() -> None:
 
 
 def looks(nameable: Collection[str]) -> dict[str, str]:
-    """What is open and the address bar lacks. The open chunk is included only if it is `nameable`,
-    because links are passed on."""
+    """The open parts that the address bar lacks. The open chunk is included only if it is
+    `nameable`, because people share links."""
     session = state.session()
     look = {
         CHUNK: (session.chunk or "") if session.chunk in nameable else "",
@@ -205,14 +205,14 @@ def looks(nameable: Collection[str]) -> dict[str, str]:
 
 
 def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
-    """Update the link to what is shown. `more` are parameters that a page adds."""
+    """Update the link to the shown state. `more` has parameters that a page adds."""
     session = state.session()
     session.shared = session.unshown = write(session, unscored=unscored) | dict(more or {})
 
 
 def show_address() -> None:
-    """Update the address bar. That keeps the browser as busy as drawing a small chart, so call it
-    after what the user waits for."""
+    """Update the address bar. This takes the browser as long as drawing a small chart, so call it
+    after drawing what the user waits for."""
     session = state.session()
     params, session.unshown = session.unshown, None
     if params is not None and st.query_params.to_dict() != params:

@@ -1,11 +1,11 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
-The store is only asked when something is submitted (a question, a collection, an edit, a new
-session), never because a setting changed: a pool is cached for all sessions, and sliders replay
-it. Local rerank scores and the LLM's earlier answers are fetched with the question. What a later
-change of settings lacks stays a `Need`, which the page offers as a button. It asks a model once per
-press and in the background. If a slider moves meanwhile, the next run waits for the same call. Only
-what sentences contribute is got in every run, which may embed some.
+Only a submission (a question, a collection, an edit, a new session) asks the store, never a changed
+setting: a pool is cached for all sessions, and sliders replay it. Local rerank scores and the LLM's
+earlier answers are fetched with the question. If later settings lack something, it stays a `Need`,
+which the page offers as a button. Each press asks a model once, in the background. If a slider
+moves during the call, the next run waits for the same call. Only sentence contributions are
+computed in every run, which may embed some.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 
 def request(kind: NeedKind, again: bool) -> None:
-    """Request what a need lacks. For the judge, also open its panel."""
+    """Request the missing data of this kind. For the judge, also open its panel."""
     state.session().request = ModelRequest(kind, again)
     if kind == "judge":
         state.open_panel("Judge")
 
 
 def abandon(resources: Resources) -> None:
-    """Stop the call that a button has requested, if it is in progress."""
+    """Stop the call that a button requested, if it is in progress."""
     session = state.session()
     resources.jobs.stop(session.request)
     session.request = None
@@ -59,7 +59,7 @@ def pool_for_this_run(settings: Settings, resources: Resources) -> Pool | None:
     """Ask a pending question, or carry out what a button requested. Returns the pool of the current
     question, None if there is none. Raises RagfilterError."""
     session = state.session()
-    # Always present: if it came and went, the browser would redraw everything below it.
+    # Always present, because the browser would otherwise redraw everything below it.
     place = st.empty()
     again = session.pending == "again" and session.asked is not None
     question = session.asked.query if again and session.asked else session.query.strip()
@@ -74,7 +74,7 @@ def pool_for_this_run(settings: Settings, resources: Resources) -> Pool | None:
 def _gather_question(
     question: str, settings: Settings, resources: Resources, place: DeltaGenerator
 ) -> Pool:
-    """Ask `question`, write it into the collection's history, and close the chunk of another."""
+    """Ask `question`, record it in the collection's history, and close another one's chunk."""
     session, user = state.session(), state.user()
     abandon(resources)
     with _waiting(place, "Searching …"):
@@ -90,7 +90,7 @@ def _gather_question(
         replay = session.replays.of
         pool = complete_pool(asked, pool, settings, user, resources, score=scored, replay=replay)
     if session.pending is True:
-        # Into the collection's history, for evaluations.
+        # Recorded in the collection's history, for evaluations.
         try:
             resources.bench.labels.remember(asked.collection, asked.query)
         except RagfilterError as error:
@@ -108,7 +108,7 @@ def _gather_question(
 def _renew(
     asked: AskedQuestion, settings: Settings, resources: Resources, place: DeltaGenerator
 ) -> Pool:
-    """The pool of a question that was asked before, with what this run adds to it."""
+    """The pool of an earlier question, with any data that this run adds."""
     session, user = state.session(), state.user()
     pool = pool_of(asked, settings, resources)
     if session.complete_next:
@@ -116,8 +116,8 @@ def _renew(
         with _waiting(place, "Scoring …"):
             pool = complete_pool(asked, pool, settings, user, resources)
     elif settings.prune.enabled:
-        # What the sentences of the chunks that are kept now contribute. As for quotes, only those
-        # are embedded whose vectors are not stored.
+        # Sentence contributions of the chunks that are kept now. As for quotes, only sentences
+        # without stored vectors are embedded.
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
             completion = Completion(settings, resources.backends(asked.collection), user)
@@ -147,7 +147,7 @@ def follow_edits(resources: Resources) -> bool:
         )
     if pool is None or renewed is None:
         state.renew()
-        # Others are not told: what was changed may be hidden from them.
+        # Others are not told, because the changed chunks may be hidden from them.
         return user.unrestricted
     session.asked, renewed = now, keep_pool(now, renewed, resources)
     if renewed is pool:
@@ -163,7 +163,7 @@ def _fulfil(
     pressed: ModelRequest, pool: Pool, asked: state.AskedQuestion, settings: Settings,
     resources: Resources, place: DeltaGenerator,
 ) -> Pool:  # fmt: skip
-    """The pool, completed with what a button requested."""
+    """The pool, completed with the data that a button requested."""
     if pressed.again:
         pool = without_failures(pool, pressed.kind)
     user, backends = state.user(), resources.backends(asked.collection)
@@ -188,7 +188,7 @@ def _fulfil(
 
 @contextmanager
 def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
-    """Show in `place` what is being done, with a Stop button."""
+    """Show the activity `word` in `place`, with a Stop button."""
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
@@ -196,8 +196,8 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:
-        # Not earlier: the spinner still writes into the row as it ends, and a browser that no
-        # longer has the row shows an empty page.
+        # Only now, because the spinner still writes into the row as it ends. If the browser no
+        # longer had the row, it would show an empty page.
         place.empty()
         raise
     place.empty()
@@ -218,8 +218,8 @@ def asked_question(
     query: str, collection: str, settings: Settings, user: User, resources: Resources, *,
     use_trace: bool = False,
 ) -> AskedQuestion:  # fmt: skip
-    """A question asked now, of the current version of the collection; with `use_trace`, of what
-    a trace recorded and the user can see, if there is any. Raises StoreError."""
+    """A question asked now of the collection's current version. With `use_trace`, it is asked of
+    the chunks that a trace recorded and the user can see, if any. Raises StoreError."""
     stored = resources.bench.collection(collection).snapshot()
     there: tuple[str, ...] = ()
     # Questions are answered without the database, too.
@@ -247,7 +247,7 @@ def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> P
 
 
 def keep_pool(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
-    """Cache a pool, joined with what models have added to it for other sessions."""
+    """Cache a pool, joined with data that models have added to it for other sessions."""
     pools = resources.pools
     with pools.lock:
         before = pools.get(asked)
@@ -259,9 +259,9 @@ def complete_pool(
     score: bool = True, replay: Replay = replay,
 ) -> Pool:  # fmt: skip
     """The pool with the rerank scores that the settings need (unless `score` is False) and the
-    LLM's cached replies to the same prompt; the LLM is never called here. A failed reranking is
-    tried again, because the user asked again. `replay` may cache its steps for the page, which
-    replays next."""
+    LLM's cached replies to the same prompt. Never calls the LLM. Retries a failed reranking,
+    because the user asked again. `replay` may cache its steps for the page, which replays
+    next."""
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
     kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)

@@ -1,7 +1,7 @@
-"""What lives as long as the server: the open workbench, cached pools, scores and answers, and the
-models that use these caches.
+"""Resources that live as long as the server: the open workbench, cached pools, scores and answers,
+and the models that use these caches.
 
-None of it is in session state. All sessions share it, so the keys say what a value belongs to.
+None of them is in session state. All sessions share them, so the keys say what a value belongs to.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 WORKING = (JOB, "ScriptRunner.scriptThread")
-"""The names of the threads of our jobs and of Streamlit's runs."""
+"""The thread names of our jobs and of Streamlit's runs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ class Resources:
     def embedder(
         self, *, only_known: bool = False, progress: Progress | None = None
     ) -> CachedEmbedder:
-        """The model for sentences, which remembers those that are stored or were asked for."""
+        """The model for sentences, which reuses stored and earlier vectors."""
         model = self.bench.embedder
         return CachedEmbedder(model, self.vectors, only_known, progress, self.sentences)
 
@@ -102,14 +102,14 @@ def open_resources() -> Resources:
 
 @st.cache_resource(show_spinner=False)
 def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resources:
-    # torch reads this when it is first imported. It would otherwise use every core, and the browser
-    # needs one to draw the page while an answer is still being made.
+    # torch reads this at its first import. It would otherwise use every core, and the browser needs
+    # one to draw the page while an answer is being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     bench = Workbench.open(_deployment, kind="app")
     sentences = Sentences(bench.workspace)
     bench.before_closing(sentences.close)
     # Embeds the sentences of indexed chunks while nobody waits.
-    # Without its database nothing is indexed, and what needs it says what is wrong with it.
+    # Without its database, nothing is indexed, and its users report the error.
     with suppress(StoreError):
         Worker(bench, prepare_when_idle(bench, sentences, _somebody_waits)).start()
     return Resources(bench, _deployment, sentences)
@@ -143,7 +143,7 @@ class CachedReranker:
 
 
 TEXTS_AT_ONCE = 32
-"""Texts that are embedded and cached together."""
+"""How many texts are embedded and cached together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class CachedEmbedder:
     only_known: bool = False
     progress: Progress | None = None
     stored: Sentences | None = None
-    """Vectors from before."""
+    """Vectors stored earlier."""
 
     @property
     def name(self) -> str:

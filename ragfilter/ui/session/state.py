@@ -1,7 +1,7 @@
-"""What one browser session remembers: a `Session` of typed values.
+"""The state of one browser session: a `Session` of typed values.
 
-`Session.changes` has the settings that differ from the profile, and is the only record of them.
-Widgets show it and write to it through callbacks, so a widget that is not drawn loses nothing.
+`Session.changes` is the only record of the settings that differ from the profile. Widgets show it
+and write to it through callbacks, so a widget that is not drawn loses nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ P = ParamSpec("P")
 KEY = "session"
 """The key of the `Session` in Streamlit's session state. All other keys there are widgets'."""
 CLEARANCE = "clearance.enabled"
-"""The one setting that only a hand changes here, and no profile, file, link or variable."""
+"""The setting that only a visitor's hand changes, never a profile, file, link or variable."""
 ON = {CLEARANCE: True}
 SWITCHED_OFF = (
     "Clearance is switched off, so everyone sees everything here, in answers and exports as well. "
@@ -50,17 +50,17 @@ MAX_STEPS = 200
 MAX_MARKS = 50
 """How many labels can be undone."""
 MANAGED = "manage-name"
-"""The box for the collection that Collections acts on, which begins with the chosen one."""
+"""The box for the collection that Collections manages, at first the chosen one."""
 WINDOWS = CUT, ALL = "Around the cut", "All"
 """The ranges of ranks that the curve offers."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 Step = tuple[str, dict[str, Any]]
-"""A profile, and the settings that differ from it."""
+"""A profile and the settings that differ from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolReach:
-    """How far a pool was gathered. Only asking changes it, not moving a slider."""
+    """How far a pool was gathered. Asking changes it, and moving a slider does not."""
 
     pool_size: int
     wanted: int
@@ -73,8 +73,8 @@ class PoolReach:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question that was asked, how far it reached, and the collection with its version and
-    content; `trace_ids` are the chunks that a trace says were retrieved for it."""
+    """An asked question, its reach, and the collection with its version and content. `trace_ids`
+    are the chunks that were retrieved for it according to a trace."""
 
     query: str
     collection: str
@@ -93,7 +93,7 @@ class ModelRequest:
 
 
 class LabelChange(NamedTuple):
-    """Labels that were made with one click, and where to return to when they are undone."""
+    """Labels made with one click, and where to return to when they are undone."""
 
     label_ids: tuple[int, ...]
     chunk_id: str
@@ -102,7 +102,7 @@ class LabelChange(NamedTuple):
 
 
 class RuleDraft(NamedTuple):
-    """An unsaved rule as it was typed, and the stored one from which it started."""
+    """An unsaved rule as typed, and the stored rule that it started from."""
 
     text: str
     base: str | None
@@ -110,32 +110,32 @@ class RuleDraft(NamedTuple):
 
 @dataclass(slots=True)
 class RuleDesk:
-    """What the Rules page and the rule editor remember beside widgets."""
+    """The state of the Rules page and the rule editor, apart from widgets."""
 
     chunk: str | None = None
     """The chunk whose rule is open on the Rules page."""
     order: tuple[object, tuple[str, ...]] | None = None
-    """The chunks in the table, and what this order belongs to."""
+    """The chunks in the table, and the key of this order."""
     part: str = ""
     """The part of the page that was drawn last."""
     outcome: tuple[str, bool] | None = None
-    """What the last change of many rules did, in words, and whether it succeeded."""
+    """The outcome of the last bulk change in words, and whether it succeeded."""
     families: str = ""
-    """The collection whose families are wanted."""
+    """The collection whose families were requested."""
     step: int | None = None
     """The step that is open under History."""
     gathered_again: int = 0
     confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    """The changes to which each box that confirms harm belongs, by its key."""
+    """The changes that each box confirms, by the box's key."""
     last: tuple[str, Any] = ("", None)
     """A chunk's id, with the outcome of the last action on its rule."""
     drawn: str = ""
-    """The text with which the editor was drawn."""
+    """The text that the editor was drawn with."""
     fields: tuple[str, int] = ("", 0)
-    """The chunk in the form, and how many fields for groups the form has."""
+    """The chunk in the form, and the form's number of group fields."""
     awaited: tuple[str, str, str | None] | None = None
-    """The collection and chunk for whose editor an LLM drafts a rule, and the stored one from which
-    that starts."""
+    """The collection and chunk for whose editor an LLM drafts a rule, and the stored rule that it
+    starts from."""
     browser: str = field(default_factory=lambda: uuid4().hex)
     """The name of this session in the browser's store of drafts."""
     restored: set[tuple[str, str]] = field(default_factory=set)
@@ -144,7 +144,7 @@ class RuleDesk:
 
 @dataclass(slots=True)
 class Session:
-    """The state of one visit, beside its widgets."""
+    """The state of one visit, apart from widgets."""
 
     profile: str
     changes: dict[str, Any]
@@ -159,13 +159,13 @@ class Session:
     query: str = ""
     """The text in the question box."""
     pending: bool | Literal["again", "example"] = False
-    """Whether the next run asks: what is in the box, "again" the current question, or an "example"
-    that nobody has asked for."""
+    """Whether the next run asks: the box's question, "again" the current one, or an "example" by
+    itself."""
     asked: AskedQuestion | None = None
     use_trace: bool = False
-    """Whether questions are asked of what a trace recorded for them."""
+    """Whether questions are asked only of the chunks that a trace recorded for them."""
     unscored: bool = False
-    """Whether the next question leaves out local rerank scores, as its link did."""
+    """Whether the next question skips local rerank scores, as its link did."""
     complete_next: bool = False
     """Whether the next run fetches local scores and cached replies for the current question."""
     request: ModelRequest | None = None
@@ -175,25 +175,25 @@ class Session:
     """Which answers the next run asks an LLM for."""
     replays: Replays = field(default_factory=Replays)
     hopeless: dict[str, Failure] = field(default_factory=dict)
-    """Rerankers that cannot work here, and why."""
+    """Failures of rerankers that cannot work here."""
 
     tuning: bool = False
     evidence: bool = False
-    """What is open of Inspect, below its result."""
+    """The parts of Inspect that are open below its result."""
     panel: str = PANELS[0]
     chunk: str | None = None
     part: str = "Text"
-    """What the panel shows of the open chunk."""
+    """The part of the open chunk in the panel."""
     window: str = CUT
     axis_ranges: tuple[object, Any] | None = None
-    """The ranges of the curve's axes, and what they were chosen for, so that they stay."""
+    """The ranges of the curve's axes, kept while their key stays the same."""
     revealed: tuple[str, int] = ("", 0)
-    """The selector of what was opened last, and how often something was."""
+    """The selector of the part opened last, and how many parts were opened."""
     drag_moves: int = 0
     table_clicks: int = 0
 
     blind: bool = False
-    """Whether the labelling mode mixes ranks and hides what others said."""
+    """Whether the labelling mode shuffles chunks and hides others' labels."""
     marks: list[LabelChange] = field(default_factory=list)
     """The labels made in this session, newest last."""
     drafts: dict[tuple[str, str], RuleDraft] = field(default_factory=dict)
@@ -205,9 +205,9 @@ class Session:
     map_click: tuple[str, Settings, Settings] | None = None
     """The collection of the last click on Tune's map, and the settings after and before it."""
     proposing: Job[int] | None = None
-    """An LLM that is asked for labels."""
+    """The job that asks an LLM for labels."""
     bill: tuple[Any, Any] | None = None
-    """What the LLM would be asked for labels, after what that depends on."""
+    """The requests for labels that an LLM would get, after the key that they depend on."""
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
     run: int = 0
@@ -217,10 +217,10 @@ class Session:
     recalibrate: bool = False
     """Whether Tune recalibrates when it is drawn next."""
     typed_questions: list[str] = field(default_factory=list)
-    """Questions that were typed in the labelling mode, newest first."""
+    """Questions typed in the labelling mode, newest first."""
     label_query: str = ""
     label_events: int = 0
-    """The number of the last event of the labelling mode that was taken over."""
+    """The number of the last applied event from the labelling mode."""
     label_error: str = ""
 
     present: bool = False
@@ -229,7 +229,7 @@ class Session:
     tour: list[bool] | None = None
     """Which tasks of the tour are done; None if no tour is running."""
     tour_chunk: str = ""
-    """The dropped chunk that was opened last during the tour."""
+    """The dropped chunk opened last during the tour."""
     compared: dict[str, str] = field(default_factory=dict)
     """The sides of Compare and its query set, as in the link."""
 
@@ -238,18 +238,18 @@ class Session:
     unshown: dict[str, str] | None = None
     """The parameters that the address bar does not show yet."""
     opened: dict[str, str] = field(default_factory=dict)
-    """What the link had open, until its question is answered."""
+    """The parts that the link opens once its question is answered."""
     notices: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
     ordered: str = ""
-    """The collection that is to be indexed, and then becomes the chosen one."""
+    """The collection to be indexed, which then becomes the chosen one."""
     departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
-    """The value and labels that each widget shows as far as the server knows, by key."""
+    """The value and labels that each widget shows, as far as the server knows, by key."""
 
 
 def session() -> Session:
@@ -270,7 +270,7 @@ def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
 
 
 def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What the environment changes in a profile: the changes with which a session starts.
+    """The environment's changes to a profile, with which a session starts.
 
     Raises SettingsError.
     """
@@ -288,23 +288,23 @@ def _load(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
 
 
 def user() -> User:
-    """The user as whom the page is viewed; unrestricted if clearance was switched off."""
+    """The user whose view the page shows; unrestricted if clearance is off."""
     return UNRESTRICTED if _is_off() else session().user
 
 
 def onlooker() -> User:
-    """Who looks at a page that lists chunks: an operator sees everything."""
+    """The viewer of a page that lists chunks, where an operator sees everything."""
     return UNRESTRICTED if session().operator else user()
 
 
 def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
-    """Remember labels that one click made, so that they can be undone."""
+    """Remember the labels from one click, so that they can be undone."""
     change = LabelChange(tuple(each.id for each in labels), chunk_id, collection, query)
     session().marks = [*session().marks, change][-MAX_MARKS:]
 
 
 def put(value: Any, field: str) -> None:
-    """Store what was chosen in a widget in this field of the session."""
+    """Store a widget's value in this field of the session."""
     setattr(session(), field, value)
 
 
@@ -315,7 +315,7 @@ def update(**values: Any) -> None:
 
 
 def keep(value: Any, name: str) -> None:
-    """Keep what was chosen in a widget under this key."""
+    """Keep a widget's value under this key."""
     st.session_state[name] = value
 
 
@@ -339,7 +339,7 @@ def apply_suggestion(values: Mapping[str, Any], query_set: str) -> None:
 
 
 def profile_label() -> str:
-    """What the current settings are called: by their profile, or by the labels that chose them."""
+    """The name of the current settings: their profile, or the labels that chose them."""
     now, current = session(), settings()
     record = origin(current)
     tuned_on = now.tuned_on.get(record.labels, "") if record else ""
@@ -347,14 +347,14 @@ def profile_label() -> str:
 
 
 def settings_label() -> str:
-    """The same, with whether a profile's settings were changed by hand."""
+    """The same, with a note if a profile's settings were changed by hand."""
     called = profile_label()
     return f"{called}, changed" if called == session().profile and changed() else called
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
-    """Use a profile and its changes, as from a saved run, but clearance as it is now. Can be
-    undone. Local scores are fetched, as for a question."""
+    """Use a profile and its changes, for example from a saved run, but keep clearance. Can be
+    undone. Fetches local scores, as for a question."""
     _move(profile, without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {}))
     session().complete_next = True
 
@@ -366,8 +366,8 @@ def reset() -> None:
 
 
 def choose_profile(name: str) -> None:
-    """Switch to another profile, with the environment's changes. Settings tuned by hand are kept
-    unless they are invalid with the new profile; the page says if so."""
+    """Switch to another profile, with the environment's changes. Keeps hand-tuned settings unless
+    they are invalid with the new profile, which the page reports."""
     now = session()
     before, changes = beginning(now.profile), beginning(name)
     tuned = {path: value for path, value in now.changes.items()
@@ -377,12 +377,12 @@ def choose_profile(name: str) -> None:
     except SettingsError as error:
         notice(f"The tuned values are not valid with the profile {name} and were left out. {error}")
     take(name, changes)
-    # How far a question reaches depends on the profile, and a link to this page asks it anew.
+    # The profile decides how far a question reaches, and a link to this page asks it again.
     renew()
 
 
 def load(content: bytes, name: str) -> None:
-    """Load the settings of a file, all or none; it may name a profile. Raises SettingsError."""
+    """Load all settings of a file or none; it can name a profile. Raises SettingsError."""
     given, named = config.read_toml(content, name)
     profile = profiles.profile(named or session().profile, origin=name).name
     take(profile, of_profile(profile, given).changed_from(of_profile(profile)))
@@ -394,7 +394,7 @@ def undo() -> None:
 
 
 def redo() -> None:
-    """Restore the change that was undone last."""
+    """Restore the last undone change."""
     _step(session().future, session().past)
 
 
@@ -419,7 +419,7 @@ def _is_off() -> bool:
 
 
 def without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`changes` without the setting that only a hand changes."""
+    """`changes` without the clearance setting."""
     return {path: value for path, value in changes.items() if path != CLEARANCE}
 
 
@@ -432,7 +432,7 @@ def own() -> Config:
 
 
 def changed() -> dict[str, Any]:
-    """The settings that a reset would change, without what tuning noted in them."""
+    """The settings that a reset would change, without the records of tuning."""
     values = settings().changed_from(own().settings)
     return {path: value for path, value in values.items() if not field_of(path).table}
 
@@ -501,7 +501,7 @@ def notices() -> list[str]:
 
 @contextmanager
 def tell_errors() -> Iterator[None]:
-    """Show an error in here at the top of the page. Callbacks are decorated with it."""
+    """Show an error raised inside at the top of the page. Decorates callbacks."""
     try:
         yield
     except RagfilterError as error:
@@ -509,8 +509,8 @@ def tell_errors() -> Iterator[None]:
 
 
 def then_page(act: Callable[P, object]) -> Callable[P, None]:
-    """`act` as a callback in a fragment, after which the whole page runs, because other parts show
-    what it changes, or its error."""
+    """`act` as a callback in a fragment. The whole page runs after it, because other parts show its
+    changes or its error."""
 
     @wraps(act)
     def acting(*args: P.args, **kwargs: P.kwargs) -> None:

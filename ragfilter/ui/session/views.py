@@ -1,4 +1,4 @@
-"""What one run of a page works with: the visitor's name, the collections, and the view of the
+"""The values behind one run of a page: the visitor's name, the collections, and the view of the
 current question.
 """
 
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
 
 MAX_NAME = 100
-"""Characters of a name."""
+"""Maximum number of characters in a name."""
 
 
 def author() -> str:
-    """The name given in this session, otherwise the deployment's."""
+    """The name given in this session or, without one, the deployment's."""
     return state.session().author or open_resources().deployment.user
 
 
 def set_author(name: str) -> None:
-    """Use this name from now on; a blank one stands for the deployment's."""
+    """Use this name from now on; a blank name means the deployment's."""
     state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
 def current_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
-    """The collections by name, as of the start of the session or the last job that moved in the
-    queue; with `anew`, as the store has them now. While it cannot be reached, they are those it had
-    last."""
+    """The collections by name, as of the start of the session or the last change in the queue; with
+    `anew`, as the store has them now. While the store is unreachable, they are the last known
+    ones."""
     session = state.session()
     held = session.collections
     moved: tuple[tuple[int, str], ...] = ()
-    # What needs the database says what is wrong with it.
+    # Whatever needs the database reports its error.
     with suppress(StoreError):
         moved = queue_of(resources.bench).moved()
     try:
@@ -98,7 +98,7 @@ class View:
 
     asked: AskedQuestion
     result: PoolResult
-    """All decisions, including those on chunks that its user cannot see."""
+    """All decisions, including decisions on chunks that its user cannot see."""
     operator: bool
     resources: Resources
 
@@ -135,26 +135,26 @@ class View:
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
-        """Everybody's labels of the question's chunks. Raises StoreError."""
+        """Everybody's labels on the question's chunks. Raises StoreError."""
         return self.resources.bench.labels.standing(self.asked.collection, self.asked.query)
 
     @cached_property
     def grades(self) -> dict[str, int]:
-        """The grades of the question's chunks, by id; the chunk's panel says why there are none."""
+        """The grades of the question's chunks, by id. The chunk panel reports a failure."""
         with suppress(RagfilterError):
             return qrels_of(self.labels).get(self.asked.query.strip(), {})
         return {}
 
     @cached_property
     def exported(self) -> tuple[ChunkRow, ...]:
-        """The hits that may be exported: those that the user can see."""
+        """The hits for export: only hits that the user can see."""
         return rows(self.mine) if self.operator else self.rows
 
 
 def begin(*, anew: bool = False) -> Visit:
     """Open the workspace; with `anew`, list its collections again. Raises RagfilterError."""
     with st.spinner("Opening the workspace …"):
-        # First, because the link may name a judge prompt of the workspace.
+        # Opened first, because the link may name a judge prompt of the workspace.
         resources = open_resources()
         link.open_session()
         return Visit(state.settings(), current_collections(resources, anew=anew), resources)
@@ -166,7 +166,7 @@ def answered_view(
     """The view of the current question. Without one, returns None and the error that prevents it,
     if any.
 
-    Also updates the link to this view; `more` are parameters that the page adds.
+    Also updates the link to this view; `more` has parameters that the page adds.
     """
     session, found = state.session(), None
     if not visit.ready:

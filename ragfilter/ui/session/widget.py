@@ -1,9 +1,9 @@
-"""Widgets that show a value which can also change in other ways: by undo, a link, another widget;
-above all those of settings, which come from `settings.fields()`.
+"""Widgets whose value can also change in other ways: by undo, a link or another widget. Most are
+for settings, from `settings.fields()`.
 
-Writing such a value into a widget that the browser already shows is not safe: if the next run
-begins before the browser has drawn it, it is lost, and the browser reports the old value as the
-user's choice. So the widget is replaced by a new one, which starts with the value.
+Writing such a value into a widget that the browser already shows is not safe. If the next run
+begins before the browser has drawn it, the value is lost, and the browser reports the old one as
+the user's choice. So a new widget, which starts with the value, replaces the old one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def of(
     name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None
 ) -> Given:
     """Key and callback for the widget called `name`, which must be drawn with `value` as its
-    default. `on_change` gets what the user chose, and `args`. `labels` name the options, if
-    they can change: the browser knows an option by its label."""
+    default. `on_change` gets the user's choice and `args`. Pass the `labels` of the options if
+    they can change, because the browser identifies options by label."""
     key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
 
@@ -40,8 +40,8 @@ def select(
     label: str, labels: Mapping[V, str], value: V | None, name: str, on_change: Callable[..., None],
     *args: Any, **given: Any,
 ) -> None:  # fmt: skip
-    """Draw the list called `name`, with these labels of values, that shows `value`. `on_change`
-    gets what the user chose, and `args`; `given` goes to Streamlit."""
+    """Draw the list called `name`, with `labels` by value, showing `value`. `on_change` gets the
+    user's choice and `args`; `given` goes to Streamlit."""
     options = list(labels)
     st.selectbox(
         label, options, options.index(value) if value is not None and value in labels else None,
@@ -53,15 +53,15 @@ def select(
 def key_of(name: str, value: Any, labels: object = None) -> str:
     """The key for the widget called `name`, which must be drawn with `value` as its default.
 
-    It stays the same while the widget itself is used, and is another one, ``name--1``, once the
-    value was changed in any other way, or the labels were.
+    It stays the same while the widget itself is used, and changes to ``name--1`` once the value
+    or the labels are changed in any other way.
     """
     counts, shown = state.session().replaced, state.session().shown
     key = current(name)
     known, shown_labels = shown.get(key, (value, labels))
     if st.session_state.get(key, known) != value or shown_labels != labels:
         count = counts[name] = counts.get(name, 0) + 1
-        # The one before may still be reported.
+        # The browser may still report the previous widget.
         shown.pop(_key(name, count - 2), None)
         key = current(name)
     shown[key] = value, labels
@@ -69,18 +69,18 @@ def key_of(name: str, value: Any, labels: object = None) -> str:
 
 
 def current(name: str) -> str:
-    """The key that the widget called `name` has now."""
+    """The current key of the widget called `name`."""
     return _key(name, state.session().replaced.get(name, 0))
 
 
 def value_of(name: str, default: Any = None) -> Any:
-    """What the widget called `name` shows; `default` if the last complete run did not draw it."""
+    """The value in the widget called `name`; `default` if the last complete run did not draw it."""
     return st.session_state.get(current(name), default)
 
 
 def entered(name: str) -> Any:
-    """What the user has entered in the widget called `name`, which is part of a form, or in the one
-    that it has replaced if the browser has not drawn that yet."""
+    """The user's entry in the form widget called `name` or, if the browser has not drawn it yet, in
+    the widget that it replaced."""
     for key, (known, _) in state.session().shown.items():
         if key.partition("--")[0] == name and st.session_state.get(key, known) != known:
             return st.session_state[key]
@@ -111,15 +111,15 @@ WHEN_EMPTY = {"retrieval.source_pattern": "all files", "cutoff.score": "distance
 NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 """The text shown for an empty table."""
 MARK = "●"
-"""The sign of a value that differs from the profile's."""
+"""The sign of a value that differs from the profile."""
 STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
 UNLEARNED = f"needs {MIN_LABELLED} labelled questions"
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
-"""The first must not exceed the second, so moving one beyond the other moves both."""
+"""The first must not exceed the second, so moving one past the other moves both."""
 
 
 def setting_key(path: str, view: str = "set") -> str:
-    """A setting's widget key, ``set-cutoff-gap_threshold``; `view` separates two of them."""
+    """A setting's widget key, ``set-cutoff-gap_threshold``. `view` separates two widgets."""
     return f"{view}-{path.replace('.', '-')}"
 
 
@@ -132,15 +132,15 @@ def draw_setting(
     strategy of the cutoff would keep."""
     value = settings.get(info.path)
     if info.table:
-        # Tables cannot be typed in: they are learned, or loaded with a settings file.
+        # Nobody can type a table: it is learned, or loaded from a settings file.
         note = info.table.read(value).summary if value else NOTHING.get(info.path)
         if note is not None:
             html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
         return
     before = own.settings.get(info.path)
     is_changed = value != before
-    # The container is the same whether the value is changed or not, because a widget that moves
-    # loses the focus.
+    # The container is the same whether or not the value is changed, because a widget that moves
+    # loses focus.
     with st.container(key=f"box-{setting_key(info.path, view)}", gap=None):
         _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept)
         if view == "set":
@@ -155,13 +155,13 @@ def draw_setting(
 
 
 def tell_variable(path: str, value: Any, own: Config) -> None:
-    """Draw which environment variable gave a setting this value, if one did."""
+    """Draw the environment variable that gave a setting this value, if one did."""
     if variable := own.variable(path, value):
         html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
 
 
 def value_text(info: FieldInfo, value: Any) -> str:
-    """A value as it is written next to its label."""
+    """A value as text for use next to its label."""
     if info.value_type is bool:
         return "on" if value else "off"
     if info.value_type is float:
@@ -175,7 +175,7 @@ def choice_label(choice: str) -> str:
 
 
 def apply_choice(value: Any, path: str) -> None:
-    """Apply what the user chose for a setting."""
+    """Apply the user's choice for a setting."""
     if value is None:
         return
     if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:

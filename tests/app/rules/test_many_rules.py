@@ -71,7 +71,7 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
 
     save_bulk(choose(page, "Add spellings", "Owlbear", ("owl bear", "owlbears")))
     assert {stored(i) for i in ids} == {'{"contain_one_of":[["owlbear","owl bear","owlbears"]]}'}
-    # Nothing is overwritten that somebody else saved in the meantime.
+    # Rules that somebody else has saved in the meantime are not overwritten.
     choose(page, "Replace a term", "owl bear")
     page.at.text_input(key="bulk-new").set_value("owl-bear")
     settled(page.run())
@@ -181,7 +181,7 @@ def test_families_are_proposed_and_those_with_rules_come_last(page: Any) -> None
     assert page.at.button(key="findings-save").label == "Apply 2 rules"
     confirmed(page, "findings-save", "findings-sure")
     assert all(stored(i) for i in bare)
-    # What a proposal would do is shown before it is applied alone.
+    # The effect of a proposal is shown before it is applied alone.
     before = stored("attack-matrix-clerics-ac-8")
     pick(page, list(frame(page)["id"]).index("attack-matrix-clerics-ac-8"))
     assert "would change" in told(page)

@@ -1,4 +1,4 @@
-"""One rule on the Rules page: its editor and effect, what others store meanwhile, its history."""
+"""One rule on the Rules page: its editor, effect and history, and concurrent edits by others."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
     assert "would change" in told(page)
     with monkeypatch.context() as patch:
         patch.setattr(measure, "completed_pools", fail)
-        # New settings, whose questions are not gathered yet.
+        # The questions are not gathered yet for the new settings.
         page.session.changes = {"retrieval.pool_size": 190}
         settled(page.run())
         page.press("rule-save")

@@ -1,4 +1,4 @@
-"""The Rules page: its table, the way through it, what a user may see, the matrix and the tester."""
+"""The Rules page: its table and navigation, what a user can see, the matrix and the tester."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_address_has_part_filter_and_chunk(page: Any) -> None:
     open_chunk(page, MATRIX).choose("rules-part", "Bulk")
     look = {"part": "Bulk", "text": "armor 6", "states": "valid;warning", "chunk": MATRIX}
     assert look.items() <= dict(page.at.query_params).items()
-    # What a link has open; states that do not exist are left out.
+    # A link opens this chunk and filter; states that do not exist are left out.
     page.session.opened = {"text": "owlbear", "states": "none;no such state", "chunk": "the-monk"}
     page.run()
     found = [page.at.session_state[f"rules-{name}"] for name in ("part", "text", "states")]
@@ -135,7 +135,7 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     assert [question.endswith("plate mail and shield?") for question in conflicts["question"]] == [
         True
     ]
-    # The same figures stand beside the chunks then.
+    # The chunks then have the same figures.
     choose_part(page, "Chunks")
     page.at.text_input(key="rules-text").set_value("clerics")
     shown = rules_frame(page.run()).set_index("id")

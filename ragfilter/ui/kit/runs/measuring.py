@@ -164,7 +164,7 @@ def labelled_questions(resources: Resources, collection: str) -> Collection[str]
 
 def saved_runs(visit: Visit) -> dict[int, Run]:
     """The saved runs of this collection, newest first. A user from whom chunks may be hidden
-    gets only their own runs, because the figures of others may count hidden chunks."""
+    gets only runs made as the same user, because other figures may count hidden chunks."""
     user = state.user()
     runs = visit.resources.bench.runs.saved(state.session().collection)
     return {run.id: run for run in runs if user.unrestricted or run.plan.viewer == user}
