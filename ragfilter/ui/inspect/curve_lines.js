@@ -1,6 +1,6 @@
-// The lines of the curve, to be dragged or moved by keys, and its chunks, to be walked through by
-// keys. What each value keeps came from the server as steps; here they are only looked up. They lie
-// over the chart and are as large, whatever the height of the window gives it.
+// The curve's lines, moved by dragging or by keys, and its chunks, which keys step through.
+// The server sends the number kept at each value as steps, which are only looked up here. All lie
+// over the chart and match its size, which follows the window's height.
 const make = (name, attributes = {}) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name)
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
@@ -31,11 +31,11 @@ function begin(root) {
     return button
   })
   let data, send, timer, drawn
-  let width = 0, height = 0 // of the chart: asking the browser between changes costs a layout each
-  let walking = null // the chunk that keys have come to, and that the server does not show yet
-  let moving = null // { path, value, held }: what differs from the server's picture
+  let width = 0, height = 0 // of the chart; asking the browser each time would cost a layout
+  let walking = null // the chunk that keys have reached and that the server does not show yet
+  let moving = null // { path, value, held }: the difference from the server's picture
 
-  // A value of an axis in pixels, and back. The figure has fixed margins and axes.
+  // Converts an axis value to pixels, and back. The figure has fixed margins and axes.
   const along = axis => {
     const { range: [from, to], domain: [low, high] } = data.axes[axis]
     const [left, top, right, bottom] = data.margin
@@ -53,7 +53,7 @@ function begin(root) {
     clamp(line.low + Math.round((value - line.low) / line.step) * line.step, line.low, top(line))
   const now = line => (moving?.path === line.path ? moving.value : line.value)
   const kept = (line, value) => line.kept_by_value.findLast(([from]) => from <= value + 1e-9)?.[1] ?? 0
-  // What is set is told as what it makes.
+  // Name the effect of the value.
   const made = line => line.axis === "y"
     ? `limit ${(line.base + line.per * now(line)).toFixed(3)}`
     : `${line.label} = ${now(line).toFixed(line.digits)}`
@@ -130,7 +130,7 @@ function begin(root) {
         ? { x1: place, x2: place, y1: along("y").pixel(Infinity), y2: along("y").pixel(-Infinity) }
         : { x1: left, x2: width - right, y1: place, y2: place }
       for (const [key, value] of Object.entries(ends)) rule.setAttribute(key, value)
-      // Only its end is held, so that chunks under the line can be pointed at.
+      // Only the line's end is a handle, so that the pointer reaches chunks under the line.
       const held = line.axis === "x" ? { ...ends, y2: ends.y1 + HELD } : { ...ends, x1: ends.x2 - HELD }
       for (const [key, value] of Object.entries(held)) hit.setAttribute(key, value)
       grip.setAttribute("cx", ends.x2)
@@ -152,12 +152,12 @@ function begin(root) {
       if (moving?.path === line.path) mark(line, ends)
     }
     label()
-    // The style sheet fades what the server drew. (Asked by :has(), each change of the chart would cost
-    // a look through all of it.)
+    // The style sheet fades the server's drawing. (With :has(), each change of the chart would
+    // search all of it.)
     root.closest(".st-key-curve-box").toggleAttribute("data-moving", moving !== null)
   }
 
-  // The result as it would be: what stays, what falls, and how many.
+  // Preview the result: which chunks stay, which fall, and how many.
   function mark(line, ends) {
     const n = kept(line, now(line)), { range: [from, to] } = data.axes.x
     for (const [i, [x, y]] of data.points.entries())
@@ -192,8 +192,8 @@ function begin(root) {
     return boxes
   }
 
-  // All labels, and the titles of what stays where points, lines, buttons and plotly's words leave room.
-  // All are written, then measured, then placed: to write and measure in turn costs a layout each.
+  // All labels, and the titles of kept chunks where points, lines, buttons and Plotly's words leave
+  // room. Write all, then measure all, then place all: alternating costs a layout each time.
   function label() {
     const { range: [from, to] } = data.axes.x, line = 16
     const seen = data.chunks.filter(([x]) => x >= from && x <= to)
@@ -227,7 +227,7 @@ function begin(root) {
       else grade && put(grade, x, y, [[x - 10, y + 16], [x - 10, y - 16]])
   }
 
-  // The buttons that keep one less or more lie below the line's words.
+  // The buttons that keep one less or more are below the line's words.
   function place(button, step) {
     button.hidden = !data.nearest_changes.length || moving !== null
     button.ariaDisabled = step ? "false" : "true"
@@ -272,14 +272,14 @@ function begin(root) {
   }
 
   new ResizeObserver(draw).observe(svg)
-  // Plotly draws later, and its words are to be read.
+  // Plotly draws later, and its words must stay readable.
   const later = changes => drawn ||= changes.some(({ target }) => !root.contains(target)) && requestAnimationFrame(draw)
   new MutationObserver(later).observe(root.closest(".st-key-curve-box"), { childList: true, subtree: true })
   return {
     show(given, trigger) {
       data = given
       send = trigger
-      // Whoever still drags is not interrupted by a result of an earlier value.
+      // A result for an earlier value does not interrupt dragging.
       if (!moving?.held) moving = null
       if (!timer) walking = null
       draw()

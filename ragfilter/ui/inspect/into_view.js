@@ -1,4 +1,4 @@
-// Scrolls to what was opened where it cannot be seen, once for each time it is opened.
+// Scrolls to a part that was opened out of view, once each time it is opened.
 let last = 0
 export default ({ data: [selector, times] }) => {
   if (times === last) return

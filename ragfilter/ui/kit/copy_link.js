@@ -1,5 +1,5 @@
-// Browsers allow writing to the clipboard only on a click and, through the modern API, only over
-// HTTPS. The check mark stays while the copied link is the current one.
+// Browsers allow writing to the clipboard only on a click and, with the modern API, only over
+// HTTPS. The check mark stays while the copied link is current.
 const write = async text => {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   const put = event => {

@@ -1,4 +1,4 @@
-// Not if the user has clicked elsewhere before the server has selected the cell.
+// Skipped if the user has clicked elsewhere before the server selected the cell.
 let last, within
 addEventListener("pointerdown", ({ target }) => {
   within = target instanceof Element && target.closest(".st-key-table")

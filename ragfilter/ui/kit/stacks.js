@@ -1,4 +1,4 @@
-// Opens an entry of a stack that is clicked. Each stack is one stop of the Tab key; arrows walk in it.
+// Opens a clicked entry of a stack. Each stack is one stop of the Tab key; arrows move within it.
 const LIST = ".rf-stack [role=listbox]"
 let send
 

@@ -1,19 +1,19 @@
 // Called only when the theme or `data` changes. So if the two never agree, it asks for one run,
-// not for one after another. In a narrow window the sidebar covers the page, so it closes when a
-// page is chosen in it.
+// not for endless ones. In a narrow window the sidebar covers the page, so it closes when a page
+// is chosen in it.
 const close = ({ target }) => {
   if (innerWidth < 768 && target.closest(".stSidebar a")) {
     document.querySelector("[aria-label='Collapse sidebar']")?.click()
   }
 }
-// In a field, Ctrl+Z takes back what was typed. Streamlit's shortcut would undo a setting.
+// In a field, Ctrl+Z undoes typing. Streamlit's shortcut would undo a setting.
 const typing = "textarea, input[type=text]:not([role=combobox])"
 const keep = event => {
   const undoes = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z"
   if (undoes && event.target.closest?.(typing)) event.stopImmediatePropagation()
 }
-// A list in which nothing can be typed keeps the focus after a choice. The next letter or arrow
-// is meant for the page, but Streamlit hears no shortcut in a field.
+// A list without typing keeps focus after a choice. The next letter or arrow is meant for the
+// page, but Streamlit ignores shortcuts in a field.
 const closed = "[role=combobox][inputmode=none][aria-expanded=false]"
 const pass = event => {
   const held = event.ctrlKey || event.metaKey || event.altKey
@@ -22,9 +22,9 @@ const pass = event => {
   event.stopImmediatePropagation()
   document.body.dispatchEvent(new KeyboardEvent("keydown", event))
 }
-// Streamlit makes each change of the address a step of the history, and Back would undo one
-// setting after another before it came to the question before. A page that has just been opened
-// has no parameters yet, and gets them in a second change.
+// Streamlit adds a history step for each change of the address, so Back would undo one setting
+// after another before it reached the previous question. A page that was just opened has no
+// parameters yet, and gets them in a second change.
 const stepOf = url => {
   const { pathname, searchParams } = new URL(url, location)
   return [pathname, searchParams.get("q"), searchParams.get("present")].join(" ")

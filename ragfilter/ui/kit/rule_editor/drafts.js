@@ -1,6 +1,6 @@
-// Keeps the unsaved rules of a session in the browser. The stored drafts are read once per session
-// before they are changed, because a restarted server knows nothing of the previous session. Tabs
-// share them, so each changes only the drafts that changed in it.
+// Keeps a session's unsaved rules in the browser. It reads the stored drafts once per session
+// before it changes them, because a restarted server has forgotten the previous session. Tabs share the
+// drafts, so each tab stores only its own changes.
 const NAME = "ragfilter-drafts"
 let asked, before
 

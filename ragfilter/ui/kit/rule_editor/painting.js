@@ -1,6 +1,6 @@
-// Colours the JSON in the rule editor and marks what the server found wrong: a coloured copy lies
-// over the text area, whose own letters are not painted. Typing, caret, undo and what is read aloud
-// stay the text area's.
+// Colours the JSON in the rule editor and marks the server's errors. A coloured copy lies over the
+// text area, whose own letters are transparent. Typing, caret, undo and screen readers still use
+// the text area.
 const MOST = 20_000
 const KINDS = ["key", "text", "value", "mark", "bad"]
 const TOKENS = /("(?:[^"\\\n]|\\.)*"(?=\s*:))|("(?:[^"\\\n]|\\.)*")|((?:-?\d[\d.eE+-]*|true|false|null)\b)|([{}[\],:])|("[^\n]*|[^\s{}[\],:"]+)|\s+/g
@@ -23,13 +23,13 @@ function atLine(text, place) {
   const [line, column] = place.match(/\d+/g).map(Number)
   const lines = text.split("\n")
   const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0)
-  // The server counts characters, and here some have two units. The line may be gone since.
+  // The server counts characters, and here some have two units. The line may be gone by now.
   const before = [...(lines[line - 1] ?? "")].slice(0, column - 1).join("").length
   const position = Math.min(start + before, text.trimEnd().length - 1)
   return (part, _, index) => index <= position && position < index + part.length
 }
 
-// Whether a token is at a place like "contain_one_of[1][0]", or in what is there. Takes them in turn.
+// Whether a token is at a place like "contain_one_of[1][0]", or inside it. Takes tokens in order.
 function atPath(place) {
   const open = []
   return (part, kind) => {
@@ -77,11 +77,11 @@ function begin(parentElement) {
     if (copy.previousSibling !== area) area.after(copy)
     else if (painted === area.value) return
     painted = area.value
-    // A last line break alone would make no line.
+    // A line break at the end would not make a line by itself.
     copy.replaceChildren(...parts(painted, place), "\n")
     follow()
   }
-  // Another text from the server comes in another text area, without an event.
+  // New text from the server comes in a new text area, without an event.
   const changes = new MutationObserver(paint)
   changes.observe(editor, { childList: true, subtree: true, characterData: true })
   editor.addEventListener("input", paint)

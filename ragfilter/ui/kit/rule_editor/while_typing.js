@@ -1,10 +1,10 @@
 // Sends the rule in the editor to the server whenever typing pauses. The text area itself sends it
-// only when it is left, and then only if it has changed.
+// only when it loses focus, and only if it has changed.
 const PAUSE_MS = 150
 const EDITOR = "[class*='st-key-rule-editor']"
 let begun, waiting
 
-// The focus goes from a text area that is replaced to the new one, unless the user has moved it.
+// Focus moves from a replaced text area to the new one, unless the user has moved it.
 const follow = (old, tries) => {
   const area = document.querySelector(`${EDITOR} textarea`)
   if (![document.body, old].includes(document.activeElement)) return
@@ -28,14 +28,14 @@ export default function ({ data, setTriggerValue }) {
       if (text === begun) send(text)
     }),
   }
-  // Alt with an arrow opens another chunk. Left for a moment, the text area sends what was typed for
-  // the chunk that it was typed for.
+  // Alt with an arrow opens another chunk. Blurred for a moment, the text area sends its text
+  // for the chunk it belongs to.
   const leave = ({ altKey, key, target }) => {
     const arrow = altKey && (key === "ArrowUp" || key === "ArrowDown")
     if (!arrow || !(target instanceof Element && target.closest(EDITOR))) return
     target.blur()
     target.focus()
-    // It loses the focus once more when the other chunk's text area replaces it.
+    // It loses focus again when the other chunk's text area replaces it.
     begun = null
     follow(target, 100)
   }
