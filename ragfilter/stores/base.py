@@ -1,6 +1,6 @@
-"""What stores have in common: how collections are called, listed and read, what an indexing did to
-one, and what stores do that keep attributes with a collection: which model made it, what it holds,
-in which version, and whether its chunks are withheld.
+"""The common part of all stores: names, lists and reading of collections, and reports of indexing;
+and of stores that keep attributes with a collection: its embedding model, its content, its version,
+and whether its chunks are withheld.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAME_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
+    """A collection in a list. `embedder` is empty if it is unknown; `incomplete` says why chunks
     are missing, and is empty if none are."""
 
     name: str
@@ -50,16 +50,16 @@ class CollectionInfo:
 
 
 def check_name(name: str) -> None:
-    """Raise InputError if `name` is none for a collection: Chroma would refuse it."""
+    """Raise InputError if `name` cannot name a collection, since Chroma would refuse it."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]", name):
         raise InputError(f"{name!r} cannot be the name of a collection.", remedy=NAME_RULE)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What an indexing did. `total` is the number of chunks in the collection afterwards,
+    """The result of an indexing run. `total` is the number of chunks in the collection afterwards,
     `embedded` the number of texts that the model embedded, and `not_in_source` the number of chunks
-    that only an earlier run brought."""
+    that are only from earlier runs."""
 
     collection: str
     total: int
@@ -74,9 +74,9 @@ class IndexReport:
 
 
 class ChunkedCollection(Collection):
-    """A collection by its name, with rules and vectors by the ids of chunks. `nearest` takes a
-    vector of shape (dimension,) or (1, dimension), and raises StoreError if it is not finite or
-    has the wrong dimension."""
+    """A named collection with rules and vectors by chunk id. `nearest` takes a vector of shape
+    (dimension,) or (1, dimension), and raises StoreError if it is not finite or has the wrong
+    dimension."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -99,13 +99,13 @@ class ChunkedCollection(Collection):
         return rules[chunk_id]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
+        """The vectors of these chunks as rows. Raises StoreError if one is unknown."""
         by_id = dict(self.known_vectors(ids))
         self.check_known(ids, by_id)
         return np.array([by_id[i] for i in ids], dtype=np.float32)
 
     def check_known(self, ids: Iterable[str], known: Iterable[str]) -> None:
-        """Raise StoreError if one of these chunks is not among those that are known."""
+        """Raise StoreError if one of these chunks is not in `known`."""
         there = set(known)
         for chunk_id in ids:
             if chunk_id not in there:
@@ -116,14 +116,14 @@ class ChunkedCollection(Collection):
 
 
 def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """`items` in lists of this size."""
+    """Split `items` into lists of this size."""
     return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
-    """A question's vector, of shape (dimension,) or (1, dimension), as one of shape (dimension,).
-    Raises StoreError if it is not finite, which a store would answer with arbitrary chunks, or has
-    not the `dimension`, if that is known."""
+    """Reshape a question's vector from (dimension,) or (1, dimension) to (dimension,). Raises
+    StoreError if it is not finite, which a store would answer with arbitrary chunks, or if it does
+    not have the `dimension`, if that is known."""
     query = np.asarray(vector, dtype=np.float32)
     query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
     if query.ndim != 1 or not np.isfinite(query).all():
@@ -140,8 +140,8 @@ def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
 
 
 def check_embedder(name: str, made_with: str, embedder: str) -> None:
-    """Raise StoreError if `embedder` is not the model with which a collection was made, whose
-    vectors would mean something else. Nothing is known where either is empty."""
+    """Raise StoreError if `embedder` is not the model that made a collection, since their vectors
+    are not comparable. Does nothing if either name is empty, that is, unknown."""
     if embedder and made_with and embedder != made_with:
         raise StoreError(
             f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
@@ -158,7 +158,7 @@ EMBEDDER = "ragfilter:embedder"
 CONTENT = "ragfilter:content"
 WITHHELD = "ragfilter:withheld"
 VERSION = "ragfilter:version"
-"""The attributes of a collection of ours."""
+"""The attributes of our own collections."""
 
 CHUNKS_KEPT = 5_000
 
@@ -174,32 +174,32 @@ class VersionedCollection(ChunkedCollection):
     @property
     @abstractmethod
     def attributes(self) -> Mapping[str, Any]:
-        """Its attributes, and what others left beside them."""
+        """Its attributes, including those of other programs."""
 
     @abstractmethod
     def write(self, batch: Sequence[StoredRow]) -> None:
-        """Store chunks with their vectors, replacing those with the same id including all
+        """Store chunks with their vectors. Replaces chunks with the same id, with all their
         metadata."""
 
     @abstractmethod
     def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata | None]]:
-        """The metadata of each of these chunks that is known, or of all."""
+        """The metadata of the known ones among these chunks, or of all chunks."""
 
     @abstractmethod
     def _put_rules(self, rules: Mapping[str, str | None]) -> None:
-        """Replace the rules of chunks that exist."""
+        """Replace the rules of existing chunks."""
 
     def _lost(self) -> frozenset[str]:
         """The ids that no query can find."""
         return frozenset()
 
     def snapshot(self) -> Self:
-        """The collection pinned for one query, so that it is not looked up again."""
+        """A copy pinned for one query, so that the collection is not looked up again."""
         return self if self._pinned is not None else type(self)(self._store, self._name, self.raw())
 
     @property
     def embedder(self) -> str:
-        """The embedding model that made the vectors; empty if it is not known."""
+        """The embedding model that made the vectors; empty if it is unknown."""
         return self._attribute(EMBEDDER)
 
     @property
@@ -218,7 +218,7 @@ class VersionedCollection(ChunkedCollection):
 
     @property
     def withheld(self) -> bool:
-        """Whether no chunks are returned, because their clearances are being changed."""
+        """Whether it returns no chunks because their clearances are being changed."""
         return bool(self._attribute(WITHHELD))
 
     @property
@@ -232,7 +232,7 @@ class VersionedCollection(ChunkedCollection):
                 f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
                 f"was interrupted. {INDEX_AGAIN}"
             )
-        # No empty source is ever indexed.
+        # Empty sources are never indexed.
         if now.ours and not now._count_of_version():
             return f"{self._emptied()} {FOUND_AGAIN}"
         lost = now._lost()
@@ -272,14 +272,13 @@ class VersionedCollection(ChunkedCollection):
         return None if large else self.entries()
 
     def entries(self) -> Catalogue:
-        """Every chunk by id without text, however many there are; cached until the version
+        """Every chunk by id without text, whatever their number; cached until the version
         changes."""
         version = self.version
         known_version, known = self._store.catalogues.get(self._name, ("", None))
         if known is not None and known_version == version:
             return known
-        # Stored under the version from before reading, so that a concurrent write causes another
-        # read.
+        # Cached under the version before the read, so that a concurrent write causes another read.
         file = self._store.catalogue_file(self._name)
         entries = None if file is None else read_catalogue(file, version)
         if entries is None:
@@ -300,7 +299,7 @@ class VersionedCollection(ChunkedCollection):
                 action="writable",
             )
         with self._store.changing(self._name):
-            # Refuse an unknown chunk, because the store would silently do nothing.
+            # Refuse unknown chunks, since the store would silently ignore them.
             known = self.rules(list(rules))
             self.check_known(rules, known)
             before = self.version
@@ -309,22 +308,22 @@ class VersionedCollection(ChunkedCollection):
             self._renew_entries(list(rules), before)
 
     def renew(self) -> None:
-        """Give the collection a new version, because its content may have changed."""
+        """Give the collection a new version, since its content may have changed."""
         self._store.set_attributes(self._name, {})
 
     def set_content(self, fingerprint: str) -> None:
-        """Record what the collection now holds; "" marks it as incomplete. Once it is complete,
-        withheld chunks are returned again."""
+        """Record the fingerprint of the content; "" marks the collection as incomplete. Once it is
+        complete, withheld chunks are returned again."""
         done = {WITHHELD: ""} if fingerprint else {}
         self._store.set_attributes(self._name, {CONTENT: fingerprint, **done})
 
     def withhold(self) -> None:
-        """Return no chunks until the collection has been indexed, because clearances are about to
-        change. From now on every read raises StoreError, in this process and in any other."""
+        """Withhold all chunks until indexing is complete, because clearances are about to change.
+        From now on, every read raises StoreError, in this and any other process."""
         self._store.set_attributes(self._name, {WITHHELD: "yes"})
 
     def raw(self) -> Any:
-        """The store's own object of the collection."""
+        """The store's own object for the collection."""
         if self._pinned is not None:
             return self._pinned
         looked_up = self._store.looked_up
@@ -352,15 +351,15 @@ class VersionedCollection(ChunkedCollection):
         return f"Collection {self._name!r} is damaged: its chunks are lost."
 
     def _count_of_version(self) -> int:
-        """How many chunks this version of a collection of ours has; counted once."""
+        """The number of chunks in this version of our own collection; counted once."""
         version, counts = self.version, self._store.counts
         if counts.get(self._name, ("", 0))[0] != version:
             counts[self._name] = version, self.count()
         return counts[self._name][1]
 
     def _renew_entries(self, ids: Sequence[str], before: str) -> None:
-        # If nobody else writes, the new entries are enough; reading all of them takes a second or
-        # two for 100,000 chunks. Only under the write lock, so that no other edit comes in between.
+        # If nobody else writes, the new entries are enough; reading all takes a second or two for
+        # 100,000 chunks. Only under the write lock, so that no other edit intervenes.
         version, known = self._store.catalogues.get(self._name, ("", Catalogue()))
         if self._store.shared or version != before:
             return
@@ -377,8 +376,7 @@ C = TypeVar("C", bound=VersionedCollection)
 
 
 class VersionedStore(ABC, Generic[C]):
-    """Collections, and what is cached of them. Thread-safe within one process. Raises
-    StoreError."""
+    """Collections and their caches. Thread-safe within one process. Raises StoreError."""
 
     kind: type[C]
 
@@ -387,17 +385,17 @@ class VersionedStore(ABC, Generic[C]):
         self.where = where
         self.shared = shared
         self.catalogue_limit = inf
-        """Searches use no catalogue for our own collections with more chunks than this."""
+        """Searches use no catalogue if one of our collections has more chunks than this."""
         self.writable: Callable[[str], bool] = lambda name: False
-        """Whether a foreign collection may be changed."""
+        """Whether changes to a foreign collection are allowed."""
         self.chunks: Shelf[Chunk] = Shelf(CHUNKS_KEPT)
-        """Whole chunks by version of their collection and id, since questions share many."""
+        """Complete chunks by collection version and id, since questions share many of them."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.counts: dict[str, tuple[str, int]] = {}
-        """By collection, with the version that they belong to."""
+        """By collection, with the version to which they belong."""
         self.looked_up: dict[str, Any] = {}
-        """The store's own objects since the last write, if nobody else writes. Each write begins
-        another dictionary, so that what was read before it is not found after it."""
+        """The store's own objects since the last write, if nobody else writes. Each write starts a
+        new dictionary, so that objects read before it are not used after it."""
         self.unwritten: set[str] = set()
         """Collections whose catalogue in memory is newer than its file."""
         self.replaced: set[str] = set()
@@ -409,15 +407,15 @@ class VersionedStore(ABC, Generic[C]):
 
     @abstractmethod
     def look_up(self, name: str) -> Any:
-        """The store's own object of a collection. Raises CollectionMissing."""
+        """The store's own object for a collection. Raises CollectionMissing."""
 
     @abstractmethod
     def changing(self, name: str) -> AbstractContextManager[None]:
-        """Wrap every write to the collection `name` in this; one at a time."""
+        """A context for every write to the collection `name`, one at a time."""
 
     @abstractmethod
     def set_attributes(self, name: str, values: Mapping[str, str]) -> None:
-        """Change the attributes of a collection, with a new version."""
+        """Change the attributes of a collection, and give it a new version."""
 
     @abstractmethod
     def rename(self, name: str, new: str) -> None:
@@ -431,14 +429,14 @@ class VersionedStore(ABC, Generic[C]):
 
     @abstractmethod
     def _remove(self, name: str) -> str:
-        """Remove a collection; what begins its versions."""
+        """Remove a collection. Returns the prefix of its versions."""
 
     def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, by name, as they are now: a caller's own code may have changed them."""
+        """Every collection by name, looked up anew, since a caller's own code may change them."""
         self.looked_up = {}
         infos = []
         for name in sorted(self.names()):
-            # It may have been removed since.
+            # It may have been removed in the meantime.
             with suppress(CollectionMissing):
                 infos.append(self.collection(name).info())
         return tuple(infos)
@@ -446,20 +444,20 @@ class VersionedStore(ABC, Generic[C]):
     def collection(self, name: str, *, embedder: str = "") -> C:
         """The collection called `name`.
 
-        Raises CollectionMissing, and StoreError if `embedder` is not the model with which the
-        collection was made, whose vectors would mean something else.
+        Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
+        collection, since their vectors are not comparable.
         """
         collection = self.kind(self, name)
         check_embedder(name, collection.embedder, embedder)
         return collection
 
     def outdated(self, version: str) -> bool:
-        """Whether this process has changed a collection since it had this version. Does not ask the
+        """Whether this process has changed a collection since this version. Does not query the
         store."""
         return not self.replaced.isdisjoint(filter(None, version.split(":")))
 
     def create(self, name: str, *, embedder: str, withheld: bool = False) -> C:
-        """Create an empty collection of our own, marked as incomplete. Raises InputError for an
+        """Create an empty collection, marked as ours and incomplete. Raises InputError for an
         invalid name."""
         check_name(name)
         attributes: dict[str, Any] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_version()}
@@ -468,7 +466,7 @@ class VersionedStore(ABC, Generic[C]):
         return self.kind(self, name)
 
     def check_ours(self, name: str) -> None:
-        """Raise StoreError if there is a collection `name` that ragfilter did not make."""
+        """Raise StoreError if a collection `name` exists that ragfilter did not make."""
         with suppress(CollectionMissing):
             if not self.collection(name).ours:
                 raise StoreError(
@@ -479,7 +477,7 @@ class VersionedStore(ABC, Generic[C]):
     def renew(self, name: str, *, embedder: str) -> C:
         """Replace the collection `name` with an empty one, which is withheld if the old one was.
 
-        Raises StoreError if ragfilter did not make it: on a server it may have appeared since.
+        Raises StoreError if ragfilter did not make it: on a server, another may have appeared.
         """
         self.check_ours(name)
         withheld = False
@@ -489,7 +487,7 @@ class VersionedStore(ABC, Generic[C]):
         return self.create(name, embedder=embedder, withheld=withheld)
 
     def catalogue_file(self, name: str) -> Path | None:
-        """The file that stores a collection's catalogue between openings, if there is one."""
+        """The file that stores a collection's catalogue while the store is closed, if any."""
         return None
 
     def forget(self, name: str) -> None:
@@ -499,12 +497,12 @@ class VersionedStore(ABC, Generic[C]):
             file.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
-        """Remove a collection, if it exists."""
+        """Delete a collection if it exists."""
         with suppress(CollectionMissing), self.changing(name):
             self.replaced.add(self._remove(name))
         self.forget(name)
 
 
 def new_version() -> str:
-    """A version that no collection had before."""
+    """Make a version that no collection has had before."""
     return uuid4().hex

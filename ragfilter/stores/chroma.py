@@ -1,12 +1,12 @@
 """Chroma as a store of collections, each behind two protocols: `Collection` and `RuleStore`.
 
-Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma, also for each
-undocumented part that is used, for tested releases only. Our own collections have unit vectors in
-the `l2` space (squared distance, 0..4) and `ragfilter:` keys in the collection's metadata. Other
-collections can be read too. Nothing is assumed about their metadata, so conditions are checked in
-memory.
+Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma, which also
+lists the undocumented parts that are used, in tested releases only. Our own collections have unit
+vectors in the `l2` space (squared distance, 0..4) and `ragfilter:` keys in the collection's
+metadata. Other collections can be read too. Nothing is assumed about their metadata, so conditions
+on them are checked in memory.
 
-Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here every wait has
+Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here, every wait has
 a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
 """
 
@@ -76,7 +76,7 @@ NO_SERVER = "Check that the Chroma server runs and that the URL is right."
 CLOSED = "Open the workspace again."
 
 ROOM = 1 << 20
-"""Bytes that a disk must accept."""
+"""Number of bytes to write as a test of the disk."""
 
 _UNWRITABLE = re.compile(
     "disk is full|no space|quota|too large|read-?only|permission denied|not permitted"
@@ -85,7 +85,7 @@ _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 def open_folder(folder: Path) -> ClientAPI:
-    """Open the embedded client on `folder`. One process only: the caller holds the workspace lock.
+    """Open the embedded client on `folder`. The caller must hold the workspace lock.
 
     Raises StoreError.
     """
@@ -93,7 +93,7 @@ def open_folder(folder: Path) -> ClientAPI:
     try:
         return chromadb.PersistentClient(str(folder), settings=settings)
     except BaseException as error:
-        # Chroma would return the failed system at the next opening.
+        # Otherwise Chroma would return the failed system the next time.
         SharedSystemClient._identifier_to_system.pop(str(folder), None)
         if _is_interruption(error):
             raise
@@ -104,31 +104,31 @@ def open_folder(folder: Path) -> ClientAPI:
 def open_server(address: str, timeout_s: float) -> ClientAPI:
     """Open the client of the Chroma server at a URL.
 
-    Raises InputError for an unusable URL, StoreUnavailable if nothing there answers like Chroma.
+    Raises InputError for an unusable URL, and StoreUnavailable if no Chroma server answers there.
     """
     parts = _checked(address)
     url = shown(address)
     headers = dict(basic_auth(parts))
     settings = ChromaSettings(anonymized_telemetry=False)
     with guard(url):
-        # This fails fast and frees its socket, which the client below, built in a thread, would
-        # not.
+        # This fails fast and frees its socket, unlike the client below, which is built in a
+        # thread.
         httpx.get(f"{url}/api/v2/heartbeat", timeout=timeout_s, headers=headers).raise_for_status()
-        # The whole URL as the host, so that Chroma keeps its path, which a proxy may need.
+        # Pass the whole URL as the host, so that Chroma keeps its path, which a proxy may need.
         client = within(
             timeout_s,
             lambda: chromadb.HttpClient(
                 host=url, ssl=url.startswith("https://"), headers=headers, settings=settings
             ),
         )
-    # Otherwise it would wait forever.
+    # Without this, it would wait forever.
     client._server._session.timeout = httpx.Timeout(timeout_s)  # type: ignore[attr-defined]
     return client
 
 
 @contextmanager
 def guard(where: str) -> Iterator[None]:
-    """Turn whatever Chroma raises inside the block into a StoreError. `where` names the store."""
+    """Turn any error of Chroma inside the block into a StoreError. `where` names the store."""
     try:
         yield
     except RagfilterError:
@@ -165,7 +165,7 @@ def unwritable(what: str, where: str) -> StoreError:
 
 
 def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
-    """What failed and why. For a folder the disk is checked too, since Chroma rarely names it."""
+    """Make the error. For a folder, also check the disk, since Chroma rarely names that cause."""
     words = _words(error)
     if not _UNWRITABLE.search(words.lower()) and (reason := disk_refusal(Path(where))):
         words = f"{words} ({reason})"
@@ -175,8 +175,8 @@ def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreE
 
 
 def disk_refusal(folder: Path) -> str:
-    """Why a file of one megabyte cannot be written in `folder`, in the system's words; "" if it
-    can. Most errors of Chroma do not say that a disk is full or read-only."""
+    """The system's message if a file of one megabyte cannot be written in `folder`; "" if it can.
+    Most of Chroma's errors do not say that a disk is full or read-only."""
     try:
         if folder.is_dir():
             with tempfile.TemporaryFile(dir=folder) as file:
@@ -194,7 +194,7 @@ def _checked(url: str) -> SplitResult:
     except httpx.InvalidURL:
         parts = None
     if parts is None:
-        # The URL is not repeated, because the invalid part may be a password.
+        # The message does not repeat the URL, since the invalid part may be a password.
         raise InputError(
             "The URL of the Chroma server cannot be read.",
             remedy="Write it like http://127.0.0.1:8000 or http://user:password@host:8000. In the "
@@ -204,7 +204,7 @@ def _checked(url: str) -> SplitResult:
 
 
 def _is_interruption(error: BaseException) -> bool:
-    # A panic of Chroma's Rust core is no Exception, but a failure of the store.
+    # A panic in Chroma's Rust core is a BaseException, but also a failure of the store.
     return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
 
 
@@ -216,15 +216,15 @@ def _words(error: BaseException) -> str:
 
 
 # Wide pools need a wide search: on 30,000 vectors in 600 clusters, the recall of the nearest 200 is
-# 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more a query. Set when a collection
-# is made, because a later change acts only after the store is opened again.
+# 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more per query. Set on creation,
+# because a later change takes effect only after the store is opened again.
 HNSW = {"space": "l2", "ef_search": 1000}
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
 ALL_CHECKED = 10_000
-"""The largest collection of which every chunk is looked up, to see if it is lost."""
+"""Up to this size of a collection, every chunk is looked up to find lost ones."""
 SAMPLE, SAMPLES = 250, 4
-"""How many chunks are looked up of a larger one, and in how many places."""
+"""How many chunks of a larger collection are looked up, and in how many places."""
 WRITE_BATCH = 5_000
 
 
@@ -241,13 +241,13 @@ class ChromaCollection(VersionedCollection):
     def version(self) -> str:
         raw = self.raw()
         token = f"{raw.id}:{(raw.metadata or {}).get(VERSION, '')}"
-        # Others may write to a foreign collection at any time; at least additions and removals
-        # show.
+        # Others can write to a foreign collection at any time; this detects at least additions and
+        # removals.
         return token if self.ours else f"{token}:{self.count()}"
 
     @property
     def space(self) -> Space:
-        # Not `raw.configuration`: that builds the stored embedding function, which may be foreign
+        # `raw.configuration` would build the stored embedding function, which may be foreign
         # code.
         configuration = self.raw().configuration_json
         index = configuration.get("hnsw") or configuration.get("spann") or {}
@@ -271,8 +271,7 @@ class ChromaCollection(VersionedCollection):
             n = min(n, self.count())
         if n < 1:
             return []
-        # Chroma refuses a condition, or a list of ids, that includes a chunk missing from its
-        # index.
+        # Chroma refuses a condition or a list of ids that includes a chunk missing from its index.
         lost = self._lost()
         pushed = None
         if where is not None and ids is None and self.ours and rows.can_push(where) and not lost:
@@ -301,7 +300,7 @@ class ChromaCollection(VersionedCollection):
             distances = cast(Any, reply["distances"])
             hits.extend(zip(reply["ids"][0], map(float, distances[0]), strict=True))
         if pushed is not None and where is not None:
-            # A number that is no level may meet Chroma's condition.
+            # A number that is not a valid level may meet Chroma's condition.
             admits = rows.admission(where)
             seen = self.catalogue() or self.chunks([i for i, _ in hits])
             hits = [(i, distance) for i, distance in hits if i in seen and admits(seen[i])]
@@ -332,7 +331,7 @@ class ChromaCollection(VersionedCollection):
             with self._store.changing(self._name):
                 raw = self.raw()
                 present = set(raw.get(ids=ids, include=[])["ids"])
-                # Chroma's `add` of a present id and `update` of an absent one silently do nothing.
+                # Chroma silently ignores `add` of an existing id and `update` of a missing one.
                 self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
                 self._put(
                     raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA
@@ -340,7 +339,7 @@ class ChromaCollection(VersionedCollection):
                 self.renew()
 
     def _lost(self) -> frozenset[str]:
-        """Looked up once. If the folder of an index is gone, Chroma silently starts a new index."""
+        """Look up once. If the folder of an index is gone, Chroma silently starts a new index."""
         raw = self.raw()
         if raw.id not in self._store.lost:
             self._store.lost[raw.id] = frozenset(self._read_lost(raw))
@@ -349,7 +348,7 @@ class ChromaCollection(VersionedCollection):
     def _read_lost(self, raw: RawCollection) -> set[str]:
         probe: Any = np.eye(1, raw._model.dimension or 1, dtype=np.float32)
         with guard(self._store.where):
-            # Lost chunks are older than found ones, so some of a large collection are enough.
+            # Lost chunks are older than found ones, so a sample of a large collection is enough.
             count = raw.count()
             size, step = (SAMPLE, count // SAMPLES) if count > ALL_CHECKED else (None, ALL_CHECKED)
             pages = (
@@ -398,7 +397,7 @@ class ChromaCollection(VersionedCollection):
             yield from zip(page["ids"], cast(Any, page["metadatas"]), strict=True)
 
     def _get(self, ids: Sequence[str], *fields: Any) -> Iterator[tuple[Any, ...]]:
-        """The id of each chunk that is known, followed by these fields of it."""
+        """Yield the id of each known chunk, followed by these fields."""
         raw = self._readable()
         for page in pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
             with guard(self._store.where):
@@ -407,7 +406,7 @@ class ChromaCollection(VersionedCollection):
 
 
 class ChromaStore(VersionedStore[ChromaCollection]):
-    """The collections of one Chroma client, which is opened anew after a failed write."""
+    """The collections of one Chroma client, which is reopened after a failed write."""
 
     kind = ChromaCollection
 
@@ -421,8 +420,8 @@ class ChromaStore(VersionedStore[ChromaCollection]):
 
     @classmethod
     def folder(cls, folder: Path, *, shared: bool = False) -> ChromaStore:
-        """The embedded store in `folder`. The caller holds the workspace lock, or the store is
-        `shared` with its owner."""
+        """The embedded store in `folder`. The caller must hold the workspace lock, unless the store
+        is `shared` with its owner."""
         return cls(open_folder(folder), where=str(folder), shared=shared)
 
     @property
@@ -431,7 +430,7 @@ class ChromaStore(VersionedStore[ChromaCollection]):
             return self._client
 
     def look_up(self, name: str) -> RawCollection:
-        """Chroma's own object of a collection. Raises CollectionMissing."""
+        """Chroma's own object for a collection. Raises CollectionMissing."""
         with guard(self.where):
             raw = self.client.get_collection(name, embedding_function=None)
         # A write would build the embedding function that the stored schema names.
@@ -439,18 +438,18 @@ class ChromaStore(VersionedStore[ChromaCollection]):
         return raw
 
     def set_attributes(self, name: str, values: Mapping[str, str]) -> None:
-        """Change the metadata of a collection, with a new version."""
+        """Change the metadata of a collection, and give it a new version."""
         with self.changing(name):
-            # An object of its own, since a running query relies on the attributes that it read.
+            # A new object, since a running query relies on the attributes that it has read.
             raw = self.look_up(name)
-            # Chroma refuses a change that names the space, even if it is the same one.
+            # Chroma refuses a change that names the space, even if it is the same.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
             raw.modify(metadata={**kept, **values, VERSION: new_version()})
             self.replaced.add(str(kept.get(VERSION, "")))
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
-        """Wrap every write to the collection `name` in Chroma in this; one at a time."""
+        """A context for every write to the collection `name` in Chroma, one at a time."""
         with self._writing:
             self.reopen_after_failure()
             try:
@@ -464,11 +463,11 @@ class ChromaStore(VersionedStore[ChromaCollection]):
                 self.looked_up = {}
 
     def reopen_after_failure(self) -> None:
-        """Reopen the folder if a write failed, as on a full disk.
+        """Reopen the folder if a write failed, for example on a full disk.
 
-        Such a write may be in Chroma's log, which is applied when the folder is opened, and only
-        then do reads return the truth. The next write of the old client may also wait forever.
-        Raises StoreError if there is still no room; searches then continue with the old client.
+        Such a write may be in Chroma's log, which is only applied when the folder is opened; until
+        then, reads are wrong. The old client's next write may also wait forever. Raises StoreError
+        if there is still no room; searches then continue with the old client.
         """
         with self._writing:
             if not self._failed:
@@ -486,11 +485,11 @@ class ChromaStore(VersionedStore[ChromaCollection]):
                     self.set_attributes(name, {})
 
     def catalogue_file(self, name: str) -> Path | None:
-        """None if others write to the store too."""
+        """The file; None if others also write to the store."""
         return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
 
     def close(self) -> None:
-        """Close the client. Catalogues changed by edits are written for the next opening."""
+        """Close the client, and write catalogues changed by edits for the next time."""
         try:
             for name in self.unwritten & self.catalogues.keys():
                 if (file := self.catalogue_file(name)) is not None:
@@ -526,13 +525,13 @@ class ChromaStore(VersionedStore[ChromaCollection]):
 @dataclass(frozen=True, slots=True)
 class Server:
     """A Chroma server. User and password in the URL are sent as basic authentication and never
-    shown. No single wait for the server takes longer than `timeout_s` seconds."""
+    shown. No single wait for the server exceeds `timeout_s` seconds."""
 
     url: str = field(repr=False)
     timeout_s: float = 30.0
     shared: ClassVar[bool] = True
 
     def open(self) -> ChromaStore:
-        """The store there. Raises InputError, StoreUnavailable."""
+        """Open the store. Raises InputError, StoreUnavailable."""
         client = open_server(self.url, self.timeout_s)
         return ChromaStore(client, where=shown(self.url), shared=True)

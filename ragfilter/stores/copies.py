@@ -1,10 +1,10 @@
-"""Copies of a collection in Parquet files next to the store: of what was indexed, and of its
+"""Copies of a collection in Parquet files next to the store: of the indexed content, and of its
 catalogue.
 
 Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). Our own copy holds
-the records of the sources and their vectors. Edits of rules are in the journal. The catalogue's
-copy lets a large collection open quickly: reading 100,000 entries from Chroma takes seconds, and
-from this file tenths of a second. It is valid for one version of the collection, and every write
+the records from the sources and their vectors. Edits of rules are in the journal. The catalogue's
+copy lets a large collection open quickly: reading 100,000 entries takes seconds from Chroma, but
+tenths of a second from this file. It is valid for one version of the collection, and every write
 gives the collection a new version.
 """
 
@@ -45,19 +45,19 @@ COLUMNS = (*FIELDS.names, "vector")
 REPLACE = "Move it away, then index the source again and replace the collection."
 
 WORTH = 10_000
-"""Smaller collections are read from the store quickly enough."""
+"""Smaller collections have no file, since reading them from the store is fast enough."""
 REPEATED = ("type", "source", "department", "rule")
 VERSION = b"version"
 
 Bars = tuple[int | None, str | None, str | None]
 BARS = ["clearance", "department", "clearance_as_given"]
-"""Who may see a chunk; the last column is the text of an unreadable clearance or department."""
+"""The columns that hide a chunk; the last has the text of an unreadable clearance or department."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A chunk to store with its vector (unit length, shape (dimension,)). In a copy, the chunk is
-    as its source provided it, and has the fingerprint of its record."""
+    """A chunk to store, with its vector (unit length, shape (dimension,)). In a copy, the chunk is
+    as in its source, and has the fingerprint of its record."""
 
     chunk: Chunk
     vector: Vectors
@@ -73,7 +73,7 @@ def with_rule(row: StoredRow, rules: Mapping[str, str | None]) -> StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class CopySummary:
-    """What a copy holds, without texts and vectors. `fingerprints` are by chunk id."""
+    """A summary of a copy, without texts and vectors. `fingerprints` are by chunk id."""
 
     embedder: str
     fingerprints: Mapping[str, str]
@@ -84,7 +84,7 @@ class CopySummary:
 
 
 def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
-    """The sha256 of a whole collection's content, independent of its order."""
+    """The sha256 of a collection's content, independent of its order."""
     digest = hashlib.sha256(embedder.encode())
     for item in sorted(fingerprints.items()):
         digest.update(repr(item).encode())
@@ -92,7 +92,7 @@ def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
 
 
 def write_copy(path: Path, rows: Sequence[StoredRow], *, embedder: str) -> None:
-    """Replace the copy at `path` atomically: a reader sees the old one or the new one.
+    """Replace the copy at `path` atomically: readers see the old or the new copy.
 
     Requires at least one row. Raises StoreError.
     """
@@ -109,11 +109,10 @@ def write_copy(path: Path, rows: Sequence[StoredRow], *, embedder: str) -> None:
 
 
 def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
-    """Give the chunks of the copy at `path` these clearances. Their fingerprints stay, so their
+    """Change the clearances of chunks in the copy at `path`. Their fingerprints stay, so their
     records still count as changed.
 
-    A copy that cannot be read is left alone, since nothing can be restored from it. Raises
-    StoreError.
+    An unreadable copy is left alone, since nothing can be restored from it. Raises StoreError.
     """
     try:
         table = _read(path)
@@ -133,7 +132,7 @@ def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
 
 
 def read_summary(path: Path) -> CopySummary | None:
-    """What the copy at `path` holds; None if there is none. Raises StoreError if it is damaged."""
+    """The summary of the copy at `path`; None if there is none. Raises StoreError if damaged."""
     table = _read(path, ["id", "fingerprint"])
     if table is None:
         return None
@@ -159,7 +158,7 @@ def read_copy(path: Path) -> list[StoredRow]:
 
 
 def read_texts(path: Path) -> list[Chunk]:
-    """The chunks of the copy at `path` with nothing but id, title and text; empty if there is none.
+    """The chunks of the copy at `path` with only id, title and text; empty if there is no copy.
     Raises StoreError if it is damaged."""
     table = _read(path, ["id", "title", "text"])
     rows = [] if table is None else table.to_pylist()
@@ -167,14 +166,14 @@ def read_texts(path: Path) -> list[Chunk]:
 
 
 def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
-    """Save vectors of an unfinished indexing, by a key of the embedded text."""
+    """Save vectors of unfinished indexing by the key of their text."""
     folder.mkdir(parents=True, exist_ok=True)
     table = pa.table({"key": pa.array(keys, pa.string()), "vector": _vector_array(list(vectors))})
     _replace(folder / f"{len(list(folder.iterdir())):06d}.parquet", table, embedder)
 
 
 def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
-    """The vectors left by an interrupted indexing with the same model, by key."""
+    """The vectors left by interrupted indexing with the same model, by key."""
     vectors: dict[str, Vectors] = {}
     for part in sorted(folder.glob("*.parquet")):
         try:
@@ -187,7 +186,7 @@ def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
 
 
 def remove_parts(folder: Path) -> None:
-    """Delete what an interrupted indexing left."""
+    """Delete the vectors left by interrupted indexing."""
     if folder.is_dir():
         for part in folder.iterdir():
             part.unlink(missing_ok=True)
@@ -214,11 +213,11 @@ def _embedder(table: Any) -> str:
 
 
 def _read(path: Path, columns: list[str] | None = None, names: Sequence[str] = COLUMNS) -> Any:
-    """The table at `path` with the columns `names`, or some of them; None if there is none."""
+    """Read the table at `path` with the columns `names`, or some of them; None if it is missing."""
     if not path.exists():
         return None
     try:
-        # By file handle, because some versions take a path with unusual characters for a URL.
+        # Pass a file handle, since some versions take a path with unusual characters for a URL.
         with path.open("rb") as file:
             parquet = pq.ParquetFile(file)
             if parquet.schema_arrow.names != list(names):
@@ -233,7 +232,7 @@ def _read(path: Path, columns: list[str] | None = None, names: Sequence[str] = C
 
 
 def _replace(path: Path, table: Any, embedder: str | None = None) -> None:
-    """Write a table in place of the one at `path`, with the name of the model that made it."""
+    """Replace the table at `path`, with the name of the model that made its vectors."""
     if embedder is not None:
         table = table.replace_schema_metadata({b"embedder": embedder.encode()})
     fresh = path.with_name(f"{path.name}.new")
@@ -257,7 +256,7 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         return None
     try:
         with path.open("rb") as file:
-            # `pq.read_table` would import pandas, which takes longer than the reading.
+            # `pq.read_table` would import pandas, which takes longer than reading.
             table = pq.ParquetFile(file).read()
     except (OSError, pa.ArrowException) as error:
         log.warning("%s cannot be read and is rebuilt: %s", path, error)
@@ -305,8 +304,8 @@ def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> No
 
 
 def _chunks(n: int, columns: Mapping[str, Iterable[Any]]) -> list[Chunk]:
-    """`n` chunks with the values of `columns`, one for each field. Filling them field by field
-    takes a fifth of the time of `n` calls of `Chunk`."""
+    """Make `n` chunks from `columns`, one for each field. Filling chunks field by field takes a
+    fifth of the time of `n` calls of `Chunk`."""
     chunks = [object.__new__(Chunk) for _ in range(n)]
     for each in fields(Chunk):
         deque(map(getattr(Chunk, each.name).__set__, chunks, columns[each.name]), maxlen=0)
@@ -315,7 +314,7 @@ def _chunks(n: int, columns: Mapping[str, Iterable[Any]]) -> list[Chunk]:
 
 @contextmanager
 def _collecting_nothing() -> Iterator[None]:
-    """Without garbage collection, which would look at all new chunks again and again."""
+    """Pause garbage collection, which would scan all new chunks again and again."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -326,7 +325,7 @@ def _collecting_nothing() -> Iterator[None]:
 
 
 def _tuples(column: Any) -> Iterator[tuple[Any, ...]]:
-    """The values of a column of lists, without a list of each."""
+    """Yield the values of a column of lists as tuples, without making lists first."""
     lists = column.combine_chunks()
     values = lists.values.to_pylist()
     ends = pairwise(lists.offsets.to_pylist())
@@ -334,7 +333,7 @@ def _tuples(column: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _shared(column: Any) -> list[Any]:
-    """The values of a column, with equal ones as the same object."""
+    """The values of a column; equal values are the same object."""
     coded = column.combine_chunks()
     coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
     values = coded.dictionary.to_pylist()

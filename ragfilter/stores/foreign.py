@@ -1,9 +1,9 @@
-"""The stores of a workspace: its own, and those of the collections that ragfilter did not make,
-with how each is opened and what is allowed.
+"""The stores of a workspace: its own, and those with foreign collections, which ragfilter did not
+make.
 
-Such a collection may be in the workspace's own store, in a Chroma folder or on a Chroma server
-elsewhere, or a table with vectors in PostgreSQL. Nothing is written to it unless changes were
-allowed.
+A foreign collection can be in the workspace's own store, in another Chroma folder, on a Chroma
+server, or a table with vectors in PostgreSQL. A file says how to open each, and whether changes are
+allowed; otherwise nothing is written to it.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ FILE = "foreign.json"
 DATABASE = "chroma.sqlite3"
 SERVERS = ("http://", "https://")
 OWN_DATABASE = "postgresql://"
-"""The database of the workspace, or of the environment (``PGHOST`` …) if that is a folder."""
+"""The workspace's database or, if it is a folder, the environment's (``PGHOST`` …)."""
 SERVER_S = 10.0
 """Timeout for a foreign server, in seconds."""
 KNOWN_S = 1.0
-"""How long an instance goes by what it has read, where others may open and close too."""
+"""How long the list is cached if other processes can open and close collections too."""
 SAMPLE = 50
 NEAR_ONE = 0.01
 BUNDLED_BY_CHROMA = ("default", "onnx_mini_lm_l6_v2")
 OVER_OPENAI = ("cohere", "google_gemini", "jina", "mistral", "ollama", "openai", "together_ai")
-"""Chroma's functions whose models their makers also serve over the OpenAI protocol."""
+"""Chroma's embedding functions with models that vendors also serve over the OpenAI protocol."""
 HERE = ("huggingface", "sentence_transformer")
-"""Those whose models sentence-transformers loads."""
+"""Chroma's embedding functions with models that sentence-transformers loads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a collection is opened. `folder` is a path, the URL of a server or the address of a
-    database, empty for the workspace's own store; `embedder` is empty to use what the collection
-    itself names. Without `writable`, nothing in it is changed. `columns` (by field) and `metric`
-    apply to a table."""
+    """How to open a collection. `folder` is a path, the URL of a server, the address of a database,
+    or empty for the workspace's own store. An empty `embedder` means the model that the collection
+    itself names. Nothing in the collection is changed unless `writable` is set. `columns` (by
+    field) and `metric` apply to a table."""
 
     folder: str = ""
     embedder: str = ""
@@ -74,7 +74,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class ForeignCheck:
-    """One thing that works (`good`), or what it needs to work."""
+    """A check of a collection: what works (`good`), or what is needed to make it work."""
 
     good: bool
     words: str
@@ -99,7 +99,7 @@ def resolve_location(folder: str) -> str:
         parts = web_address(folder)
         secret = parts is not None and bool(parts.username or parts.password)
         if is_address(folder):
-            # What cannot be read is shown as such.
+            # An unreadable URL is not repeated.
             secret = shown(folder) == UNSHOWN or bool(urlsplit(folder).password)
         if secret or "password=" in folder:
             raise InputError(
@@ -116,16 +116,16 @@ def resolve_location(folder: str) -> str:
 
 def open_store(folder: str, own: str) -> ChromaStore | TableStore:
     """Open the store in a foreign Chroma folder, on a foreign server or in a database; `own` is the
-    address of the workspace. Raises InputError if there is none, StoreUnavailable."""
+    address of the workspace. Raises InputError if there is no store, StoreUnavailable."""
     if is_address(folder):
         from ragfilter.stores.postgres.tables import TableStore
 
         return TableStore(own if folder == OWN_DATABASE and own else folder)
     if folder.startswith(SERVERS):
         return Server(folder, timeout_s=SERVER_S).open()
-    # Chroma would create a new store there.
+    # Otherwise Chroma would create a new store there.
     if kind(Path(folder) / DATABASE) != "file":
-        # What looks like an address without its scheme may contain a password.
+        # A path that looks like an address without a scheme may contain a password.
         named = UNSHOWN if "@" in folder else folder
         raise InputError(
             f"{named} is not a Chroma folder: there is no {DATABASE} in it.",
@@ -136,10 +136,10 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
 
 
 def hint(collection: StoredCollection) -> str:
-    """The embedding model named in the collection's own configuration; empty if there is none that
-    ragfilter can ask.
+    """The embedding model named in the collection's own configuration; empty if ragfilter can use
+    none.
 
-    Read as text, because building the function could run foreign code.
+    Reads it as text, because building the embedding function could run foreign code.
     """
     if not isinstance(collection, ChromaCollection):
         return collection.embedder
@@ -147,7 +147,7 @@ def hint(collection: StoredCollection) -> str:
     made_by = function.get("name")
     if made_by in BUNDLED_BY_CHROMA:
         return "all-MiniLM-L6-v2"
-    # What it holds is up to the function.
+    # Its content depends on the embedding function.
     config = function.get("config")
     model = config.get("model_name", config.get("model")) if isinstance(config, dict) else ""
     if not isinstance(model, str) or not model:
@@ -158,7 +158,7 @@ def hint(collection: StoredCollection) -> str:
 
 
 def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignCheck, ...]:
-    """What works with a collection when it is queried with `embedder`, and what needs more.
+    """Check what works with a collection if it is queried with `embedder`, and what needs more.
 
     Raises ModelError, and StoreError if the model cannot have made its vectors.
     """
@@ -205,13 +205,13 @@ class Stores:
         return self._openings().get(name, Opening())
 
     def hint(self, name: str) -> str:
-        """The embedding model that the collection `name` itself names; empty if it names none."""
+        """The embedding model that the collection `name` names itself; empty if there is none."""
         return hint(self.of(name).collection(name))
 
     def embedder(self, name: str) -> str:
-        """The embedding model with which the collection `name` was opened or made; empty if nothing
-        says so, or if there is no such collection. One that the store has lost is known from our
-        own copy."""
+        """The embedding model with which the collection `name` was opened or made; empty if it is
+        unknown or if there is no such collection. If the store has lost the collection, our own
+        copy says so."""
         opening = self.opening(name)
         try:
             return opening.embedder or self.at(opening.folder).collection(name).embedder
@@ -226,14 +226,14 @@ class Stores:
         """The store in a Chroma folder, on a server or in a database; the workspace's own if
         `folder` is empty."""
         store: AnyStore = self._in(folder) if folder else self._workspace.store()
-        # Checked each time, because another session may allow or forbid it.
+        # Checked each time, since another session may allow or forbid changes.
         store.writable = lambda name: self.opening(name).writable
         if is_address(folder):
             cast("TableStore", store).asked = self._asked
         return store
 
     def infos(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, by name. One whose folder is gone is logged and left out."""
+        """Every collection, by name. Logs and leaves out collections whose folder is gone."""
         infos = list(self._workspace.store().collections())
         for name, opening in self._openings().items():
             if opening.folder:
@@ -248,7 +248,7 @@ class Stores:
     ) -> tuple[ForeignCheck, ...]:
         """Register a foreign collection. Returns what works with it, and what needs more.
 
-        Also raises ModelError. If it raises, nothing is registered.
+        Also raises ModelError. After an error, nothing is registered.
         """
         folder = resolve_location(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
@@ -285,7 +285,7 @@ class Stores:
         return checks
 
     def forget(self, name: str) -> None:
-        """Remove a foreign collection from the list; the collection itself is not changed. Raises
+        """Remove a foreign collection from the list, without changing the collection. Raises
         InputError if it was not opened."""
         if name not in (opened := self._openings()):
             raise InputError(
@@ -301,12 +301,11 @@ class Stores:
         self._folders.clear()
 
     def _copied_with(self, name: str) -> str:
-        """The embedding model of our own copy of a collection; empty if there is none to be
-        read."""
-        # Imported here, since hardly anyone loses a collection.
+        """The embedding model in our own copy of a collection; empty without a readable copy."""
+        # Imported here, since collections are rarely lost.
         from ragfilter.stores import copies
 
-        # Looked for among the copies, because a name from a link may be any path.
+        # Searched among the copies, because a name from a link may be any path.
         if name in self._workspace.copied():
             with suppress(StoreError):
                 copy = copies.read_summary(self._workspace.copy_path(name))
@@ -314,13 +313,13 @@ class Stores:
         return ""
 
     def _openings(self) -> dict[str, Opening]:
-        """How each is opened; what a database says is asked for once a second."""
+        """How to open each; a database is queried at most once a second."""
         if not self._workspace.address or monotonic() - self._known[0] > KNOWN_S:
             self._known = monotonic(), openings(self._workspace.files)
         return self._known[1]
 
     def _keep(self, name: str, opening: Opening | None) -> None:
-        """Store how a collection is opened; None removes it."""
+        """Store how to open a collection; None removes the entry."""
         every = openings(self._workspace.files) | ({} if opening is None else {name: opening})
         kept = {each: asdict(how) for each, how in every.items() if opening or each != name}
         self._workspace.files.write(FILE, json.dumps(kept))

@@ -1,20 +1,20 @@
 """Index records into a collection, and rebuild one from our own copy.
 
-Source: docs/design.md#chroma. In this order, so that an interruption at any point leaves the old
-collection, or one that says that it is incomplete and that the next run repairs without the model:
+Source: docs/design.md#chroma. The order matters: an interruption at any point leaves either the old
+collection or one marked as incomplete, which the next run repairs without the model.
 
-1. if clearances change: put them into the copy, and withhold the collection until the end, so
-   that nothing is returned under the old ones, whatever happens from here on
-2. embed what is new or changed (kept part by part, so that the next run continues from there)
-3. replace the copy
-4. mark the collection incomplete, write, mark it complete with the fingerprint of the copy
+1. If clearances change, put them into the copy, and withhold the collection until the end, so that
+   no chunk is returned under its old clearance, whatever happens.
+2. Embed new and changed chunks; save them part by part, so that the next run can continue.
+3. Replace the copy.
+4. Mark the collection incomplete, write, and mark it complete with the fingerprint of the copy.
 
-In PostgreSQL, clearances change at once, and what is embedded is written in one transaction at the
-end: until then, questions are answered from the collection as it was.
+In PostgreSQL, clearances change at once, and embedded chunks are written in one transaction at the
+end. Until then, questions are answered from the old collection.
 
 Indexing adds and replaces; only `reset` removes chunks that the source no longer has. The copy
-holds what the sources said. Edits of rules live in the journal: give them as `rules` (chunk id to
-rule text, None if the rule was removed) and they are laid over what is written to the store.
+holds the content of the sources. Edits of rules are in the journal: pass them as `rules` (chunk id
+to rule text, None if the rule was removed), and they override the rules written to the store.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Rules = Mapping[str, str | None]
 Step = Callable[[int], None]
 EMBED_PART = 64
-"""Texts embedded before they are saved, which a kill can lose; one batch of the models."""
+"""Number of texts embedded between saves, lost if the process is killed; a batch of the models."""
 WRITE_PART = 2_000
 
 
@@ -56,12 +56,12 @@ def index(
     rules: Callable[[], Rules] = dict,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Index `records` into the collection `name`. Unchanged chunks are not touched. `rules` says
-    which rules were edited.
+    """Index `records` into the collection `name`. Unchanged chunks are not touched. `rules` returns
+    the edited rules.
 
     `progress` counts embedded texts and written chunks together. If the embedder says how many
-    characters of a chunk it `reads`, the report warns of longer ones. Raises InputError (name,
-    records; nothing is changed then), StoreError, ModelError, and WorkspaceLocked if the same
+    characters of a chunk it `reads`, the report warns of longer chunks. Raises InputError for a bad
+    name or bad records, before any change; StoreError; ModelError; and WorkspaceLocked if the same
     collection is being indexed.
     """
     started = perf_counter()
@@ -75,7 +75,7 @@ def index(
 
 @dataclass(frozen=True, slots=True)
 class _Indexing:
-    """What `index` is called with; the records by id."""
+    """The arguments of `index`, with the records by id."""
 
     name: str
     records: Mapping[str, Record]
@@ -106,7 +106,7 @@ class _Indexing:
         rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
         if fresh:
             copies.write_copy(path, list(rows.values()), embedder=model)
-        # In the order of the records, in which the rules are exported.
+        # In the order of the records, which is also the order of exported rules.
         changed = [record.chunk.id for record in fresh] if whole else list(rows)
         rules = self.rules()
         collection = store.collection(name) if whole else store.renew(name, embedder=model)
@@ -154,8 +154,8 @@ class _Indexing:
                 )
 
     def _changes(self, before: Mapping[str, str]) -> tuple[list[Record], IndexReport]:
-        """The records that are not there as they are, by the fingerprints of what was `before`, and
-        what indexing them does."""
+        """The new and changed records, judged by the fingerprints `before`, and a report of their
+        indexing."""
         records = self.records
         fresh = [each for i, each in records.items() if before.get(i) != each.fingerprint]
         changed = sum(record.chunk.id in before for record in fresh)
@@ -170,11 +170,11 @@ class _Indexing:
         )
 
     def _bars(self) -> dict[str, copies.Bars]:
-        """Who may see each chunk, by its record."""
+        """The clearance and department of each chunk, from its record."""
         return {i: (*_bar(r.chunk), r.clearance_as_given) for i, r in self.records.items()}
 
     def _withhold(self, store: VersionedStore[Any]) -> None:
-        """Withhold the collection if the records change who may see a chunk."""
+        """Withhold the collection if the records change who can see a chunk."""
         with suppress(CollectionMissing):
             collection = store.collection(self.name)
             if not collection.withheld and any(
@@ -191,12 +191,12 @@ class _Indexing:
         save: Callable[..., None],
         written: int,
     ) -> tuple[int, Step]:
-        """Add the vectors that passages lack, by their keys; every part is saved before the next.
-        An embedder may say how many it embeds `at_once`. Returns how many were embedded, and what
-        counts the chunks that are `written` then."""
+        """Add missing vectors to `vectors`, by the keys of their passages. Saves each part before
+        embedding the next; an embedder can say how many texts it embeds `at_once`. Returns the
+        number of embedded texts, and a counter for the chunks `written` afterwards."""
         lacking = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
-        # Texts of similar length waste the least padding; longest first, so that the time left
-        # falls.
+        # Batches of similar length waste the least padding. The longest come first, so that the
+        # estimated time left falls.
         texts = sorted(lacking, key=lambda text: (-len(text), text))
         step = counter(self.progress, len(texts) + written)
         step(0)
@@ -213,7 +213,7 @@ def rebuild(
 ) -> IndexReport:
     """Rewrite the collection `name` from our own copy, without the model.
 
-    Raises StoreError if there is no copy, or it is damaged, or the collection is somebody else's.
+    Raises StoreError if the copy is missing or damaged, or if the collection is foreign.
     """
     started = perf_counter()
     check_name(name)
@@ -235,7 +235,7 @@ def rebuild(
         except StoreError as error:
             if error.action != "rebuild":
                 raise
-            # A store that fails even here is not repaired by what its own errors advise.
+            # If the store fails even here, the remedies of its own errors do not help.
             where = "the data of the Chroma server" if workspace.server else workspace.chroma_dir
             raise StoreError(
                 error.message,
@@ -248,8 +248,8 @@ def rebuild(
 
 
 def counter(progress: Progress | None, total: int) -> Step:
-    """Counts embedding and writing as one progress. A stop is raised by it, so call it only after
-    the results are safe."""
+    """Make a function that counts embedding and writing together. It raises if the user stops the
+    work, so call it only after the results are saved."""
     done = 0
 
     def add(steps: int) -> None:
@@ -262,7 +262,7 @@ def counter(progress: Progress | None, total: int) -> Step:
 
 
 def _unique(records: Iterable[Record]) -> dict[str, Record]:
-    """The records by id. Raises InputError if two share one, and if there is none."""
+    """The records by id. Raises InputError if two share an id, or if there are no records."""
     by_id: dict[str, Record] = {}
     for record in records:
         twin = by_id.setdefault(record.chunk.id, record)
@@ -278,7 +278,7 @@ def _unique(records: Iterable[Record]) -> dict[str, Record]:
 
 def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
     warnings = [warning for record in records for warning in record.warnings]
-    # None is named, because everybody who may index reads this.
+    # The warning names no chunk, because everybody who can index reads it.
     long = [record for record in records if reads and len(record.chunk.passage) > reads]
     if long:
         warnings.append(
@@ -308,7 +308,7 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
 
 
 def _is_whole(store: VersionedStore[Any], name: str, copy: copies.CopySummary) -> bool:
-    """Whether the collection holds what the copy holds, and all of it can be found."""
+    """Whether the collection has the same content as the copy, and all of it can be found."""
     try:
         collection = store.collection(name)
         return (
@@ -331,7 +331,7 @@ def _fill(
     rules: Rules,
     step: Step,
 ) -> None:
-    """Write the rows that changed, so that the collection then holds all of them."""
+    """Write the changed rows, after which the collection holds all rows."""
     collection.set_content("")
     for part in pages([with_rule(rows[i], rules) for i in changed], WRITE_PART):
         collection.write(part)
@@ -341,7 +341,7 @@ def _fill(
 
 
 def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
-    """What is stored of a record, with the vector of its passage."""
+    """The row to store for a record, with the vector of its passage."""
     vector = vectors[_key(record.chunk)]
     return StoredRow(record.chunk, vector, record.clearance_as_given, record.fingerprint)
 

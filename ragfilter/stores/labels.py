@@ -1,8 +1,8 @@
 """Labels, named query sets and asked questions of every collection, in the workspace's database.
 
-A label judges a question and a chunk, and belongs to the text of the question: the same question in
-two sets has the same labels. Nothing is overwritten. The last label of a person for a pair counts.
-If it is taken back, the one before it counts again. Source: docs/design.md#labels.
+A label grades a chunk for a question. It belongs to the question's text, so the same question in
+two sets has the same labels. Nothing is overwritten. A person's last label for a pair counts. If it
+is taken back, the previous one counts again. Source: docs/design.md#labels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Maker = Literal["human", "llm"]
 GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "relevant"}
 """The grades that people assign. Imported labels may have higher grades."""
 LABELLED, ASKED = "labelled", "asked"
-"""Sets that every collection has: the questions with labels, and those asked before."""
+"""Sets that every collection has: the questions with labels, and the questions asked before."""
 MAX_ASKED = 1000
 LONGEST_NAME = 200
 
@@ -70,22 +70,22 @@ class Label:
 
     @property
     def words(self) -> str:
-        """Who said what, and when: ``ann: relevant (21 Mar 2025)``."""
+        """The label in words: ``ann: relevant (21 Mar 2025)``."""
         who = f"{self.who} (LLM)" if self.made_by == "llm" else self.who
         grade = GRADES.get(self.grade, f"grade {self.grade}")
         return f"{who}: {grade} ({self.at.astimezone():%d %b %Y})"
 
 
 Found = Literal["", "exact", "normalised", "fuzzy", "ambiguous", "gone"]
-"""How the chunks of a label were found again after the chunking changed; empty: it never did."""
+"""How a label's chunks were found again after the chunking changed; empty if it never did."""
 UNCOUNTED = "gone:"
-"""Before the id of a chunk whose text is elsewhere or nowhere, so that its label does not count."""
+"""A prefix for the id of a chunk whose text has moved or is gone, so its label does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """What a label judges, whatever the chunks are: the quoted text, its source and page, and its
-    characters `start` to `end` in the source. -1 for what is not known. `score` rates a fuzzy
+    """The text that a label judges, independent of chunking: the quoted text, its source and page,
+    and its characters `start` to `end` in the source. -1 means unknown. `score` rates a fuzzy
     match, in percent."""
 
     quote: str
@@ -115,7 +115,7 @@ class LabelBook(database.Book):
         who: str,
         quotation: Quotation | None = None,
     ) -> tuple[Label, ...]:
-        """Give chunks the same label, all or none, and the `quotation` that it judges in them. It
+        """Give all chunks the same label, with the `quotation` that it judges in them, or none. It
         replaces the labeller's earlier labels."""
         with self._writing() as connection:
             labels = tuple(
@@ -142,7 +142,7 @@ class LabelBook(database.Book):
         return len(rows)
 
     def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
-        """Quote these chunks in their labels that quote nothing yet."""
+        """Add the chunks' texts as quotations to their labels without one."""
         bare = sa.select(_labels.c.id, _labels.c.chunk_id).where(
             _labels.c.collection == collection, _labels.c.id.not_in(sa.select(_quotations.c.label))
         )
@@ -158,7 +158,7 @@ class LabelBook(database.Book):
         return {row.label: Quotation(*(row._mapping[each] for each in columns)) for row in rows}
 
     def move(self, moved: Mapping[int, tuple[Quotation, Sequence[str]]]) -> None:
-        """Give labels other quotations and chunks, all or none; one with several chunks becomes
+        """Give labels new quotations and chunks, all or none. A label with several chunks becomes
         several labels."""
         with self._writing() as connection:
             for label_id, (quotation, chunk_ids) in moved.items():
@@ -172,13 +172,13 @@ class LabelBook(database.Book):
                     _insert(connection, [(new_id, quotation)])
 
     def take_back(self, label_ids: Sequence[int]) -> None:
-        """Remove labels; the labeller's previous ones count again. Repeating it does nothing."""
+        """Remove labels; the labeller's previous labels count again. Repeating it does nothing."""
         with self._writing() as connection:
             connection.execute(_labels.delete().where(_labels.c.id.in_(label_ids)))
             connection.execute(_quotations.delete().where(_quotations.c.label.in_(label_ids)))
 
     def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
-        """Every labeller's latest label of each pair, for one question or all, oldest first."""
+        """Every labeller's latest label for each pair, for one question or all, oldest first."""
         mine = {"collection": collection} | ({} if query is None else {"query": _plain(query)})
         select = sa.select(_labels).filter_by(**mine)
         last: dict[tuple[str, str, str, str], Label] = {}
@@ -194,8 +194,8 @@ class LabelBook(database.Book):
         return bool(self._read(sa.select(_labels).filter_by(collection=collection).limit(1)))
 
     def version(self, collection: str, *, questions: bool = False) -> str:
-        """A version that changes with every label added or removed; with `questions`, also with
-        every question put into a set, or asked."""
+        """A version that changes with every label added or removed and, with `questions`, also with
+        every question that is asked or put into a set."""
         counted = (
             sa.select(sa.literal(i), sa.func.count(), sa.func.max(table.c.id)).where(
                 table.c.collection == collection
@@ -215,8 +215,8 @@ class LabelBook(database.Book):
     ) -> None:
         """Store a query set (id → text) under a name, replacing an existing one.
 
-        Raises InputError if the name is missing or reserved, or there are no queries, and
-        ConflictError if it would replace another set than `before`.
+        Raises InputError if the name is missing or reserved or there are no queries, and
+        ConflictError if the set to be replaced is not `before`.
         """
         name = _plain(name)
         if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
@@ -266,7 +266,7 @@ class LabelBook(database.Book):
         return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}
 
     def record(self, collection: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Store which chunks a trace says were retrieved for questions, in place of earlier
+        """Store the chunks retrieved for questions according to a trace, replacing earlier
         ones."""
         with self._writing() as connection:
             for query, ids in hits.items():
@@ -275,13 +275,13 @@ class LabelBook(database.Book):
                 connection.execute(_recorded.insert().values(**row, chunk_ids=dumps(list(ids))))
 
     def recorded(self, collection: str, query: str) -> tuple[str, ...]:
-        """The chunks that a trace says were retrieved for a question; empty without one."""
+        """The chunks retrieved for a question according to a trace; empty without a trace."""
         recorded = sa.select(_recorded).filter_by(collection=collection, query=_plain(query))
         return tuple(i for row in self._read(recorded) for i in loads(row.chunk_ids))
 
     def remember(self, collection: str, question: str) -> None:
-        """Add an asked question to the history, without duplicates, unless the collection's history
-        is off. Only the last thousand are kept."""
+        """Add a question to the history, without duplicates, unless the collection's history is
+        off. Only the last thousand questions are kept."""
         if not self.records_history(collection):
             return
         row = {"collection": collection, "text": _plain(question)}
@@ -298,7 +298,7 @@ class LabelBook(database.Book):
         return not self._read(sa.select(_unrecorded).filter_by(collection=collection))
 
     def record_history(self, collection: str, on: bool) -> None:
-        """Start storing asked questions, or delete them all and store no more."""
+        """Start storing asked questions, or delete them all and stop storing."""
         with self._writing() as connection:
             connection.execute(_unrecorded.delete().filter_by(collection=collection))
             if not on:
@@ -313,8 +313,8 @@ def quotation_of(chunk: Chunk) -> Quotation:
 
 
 def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
-    """The quotation of what somebody selected in a chunk, whatever its spaces; None if it is not
-    there."""
+    """The quotation of the text `selected` in a chunk, ignoring differences in white space; None if
+    the chunk does not contain it."""
     words = whole(selected).split()
     match = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
     return replace(quotation_of(chunk), quote=match.group()) if match else None
@@ -323,8 +323,8 @@ def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
 def visible_labels(
     labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Label, ...]:
-    """The labels of chunks that `user` may see. Labels of deleted chunks are only
-    for users who see everything, since it is unknown who could see the chunk."""
+    """The labels of chunks that `user` can see. Only users who see everything get labels of deleted
+    chunks, since it is unknown who could see these."""
     return tuple(
         each
         for each in labels
@@ -333,7 +333,7 @@ def visible_labels(
 
 
 def qrels_of(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str, int]]:
-    """Question → chunk id → grade. If several people labelled a pair, the last one counts. With
+    """Question → chunk id → grade. If several people labelled a pair, the last label counts. With
     `llm`, an LLM's label counts if no person has labelled the pair; otherwise it is ignored."""
     qrels: dict[str, dict[str, int]] = {}
     ordered = sorted(labels, key=lambda label: (label.made_by == "human", label.id))
@@ -344,7 +344,7 @@ def qrels_of(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[st
 
 
 def conflicts(labels: Iterable[Label]) -> tuple[tuple[Label, ...], ...]:
-    """The pairs on which people disagree, each with all their labels."""
+    """The pairs on which people disagree, each with all its labels."""
     pairs: dict[tuple[str, str], list[Label]] = {}
     for label in labels:
         if label.made_by == "human":

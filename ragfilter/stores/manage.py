@@ -2,12 +2,11 @@
 labels), and copy a whole workspace: a folder to PostgreSQL, or back. Foreign collections are never
 deleted or renamed, since others may depend on them.
 
-An export is JSON lines that index back exactly, with the edited rules (docs/design.md#formats).
-Clearance decides what is in it: a hidden chunk is left out, and so is each reference to one, or to
-a chunk that does not exist.
+An export is JSON lines that can be indexed again exactly, with the edited rules
+(docs/design.md#formats). It leaves out hidden chunks, and references to hidden or missing chunks.
 
-A copy of a workspace leaves what is there already and the same, so that it goes on if it was
-interrupted, and never replaces what is another. At the end, counts and checksums are compared.
+Copying a workspace skips what is already there and identical, so that an interrupted copy can
+continue, and never replaces anything that differs. At the end, it compares counts and checksums.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ BOOKS = (
 TABLES = tuple(table for book in BOOKS for table in book.tables)
 PAGE = 1000
 COLUMN = "collection"
-"""The column of every table in the workspace's database that says what a row belongs to."""
+"""The column, in every table of the workspace's database, with the collection of a row."""
 
 
 def export(
     workspace: Workspace, collection: StoredCollection, user: User = UNRESTRICTED
 ) -> Iterator[str]:
-    """Yield one line per chunk that `user` may see. Raises StoreError, also if the collection is
-    incomplete, because the lines could not say that chunks are missing."""
+    """Yield one line per chunk that `user` can see. Raises StoreError, also if the collection is
+    incomplete, because the export could not say that chunks are missing."""
     if collection.incomplete:
         raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
@@ -69,7 +68,7 @@ def export(
 
 
 def as_given(workspace: Workspace, name: str) -> dict[str, str | None]:
-    """What the source of a collection said instead of a readable clearance, by chunk id."""
+    """The unreadable clearances in a collection's source, as text, by chunk id."""
     if (database := workspace.pg()) is not None:
         return database.as_given(name)
     rows = copies.read_copy(workspace.copy_path(name))
@@ -80,13 +79,13 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
     """Rename the collection `old` to `new`.
 
     Raises InputError for an invalid name, CollectionMissing, WorkspaceLocked if one of them is
-    being indexed, and StoreError. Nothing is renamed then.
+    being indexed, and StoreError. After an error, nothing is renamed.
     """
     check_name(new)
     store = workspace.store()
     with locked(workspace, old), locked(workspace, new):
         _must_be_ours(store, old)
-        # One that is open from elsewhere would hide it.
+        # A foreign collection of that name would hide it.
         own = {info.name for info in store.collections()}
         if new in own | foreign.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
@@ -95,7 +94,7 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
             rename_rows(workspace.database_url, old, new)
             return
         before, after = workspace.copy_path(old), workspace.copy_path(new)
-        # A second name of the same file, so that the collection always has its copy.
+        # Link the file under both names first, so that the collection always has its copy.
         after.unlink(missing_ok=True)
         try:
             if before.exists():
@@ -117,7 +116,7 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
 
 
 def delete(workspace: Workspace, name: str) -> None:
-    """Delete the collection `name` completely.
+    """Delete the collection `name` and everything that belongs to it.
 
     Raises CollectionMissing, WorkspaceLocked if it is being indexed, and StoreError.
     """
@@ -148,7 +147,7 @@ def _transaction(url: str) -> Iterator[sa.Connection]:
         with engine.begin() as connection:
             yield connection
     except SQLAlchemyError as error:
-        # Without the error's own message, which may contain a password.
+        # Leave out the error's own message, which may contain a password.
         raise StoreError(
             f"The workspace's database failed ({type(error).__name__}).",
             remedy="Check that it can be reached and written, and that its disk is not full.",
@@ -158,13 +157,13 @@ def _transaction(url: str) -> Iterator[sa.Connection]:
 
 
 def _tables(connection: sa.Connection) -> list[sa.Table]:
-    """The tables that are there and name a collection."""
+    """The existing tables with a column for the collection."""
     there = sa.inspect(connection).get_table_names()
     return [table for table in TABLES if table.name in there and COLUMN in table.c]
 
 
 def rename_rows(url: str, old: str, new: str) -> None:
-    """Move everything that belongs to `old` to `new`. Raises StoreError."""
+    """Move all rows that belong to `old` to `new`. Raises StoreError."""
     with _transaction(url) as connection:
         for table in _tables(connection):
             mine = table.c[COLUMN] == old
@@ -172,7 +171,7 @@ def rename_rows(url: str, old: str, new: str) -> None:
 
 
 def delete_rows(url: str, name: str) -> None:
-    """Delete everything that belongs to the collection `name`. Raises StoreError."""
+    """Delete all rows that belong to the collection `name`. Raises StoreError."""
     with _transaction(url) as connection:
         for table in _tables(connection):
             connection.execute(table.delete().where(table.c[COLUMN] == name))
@@ -183,7 +182,7 @@ OTHER = "Name a workspace that is empty, or that this copy was begun in."
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a collection or a table has in both places. `new` is how much was copied now."""
+    """The size of a collection or table in both places. `new` is the number copied just now."""
 
     name: str
     count: int
@@ -197,8 +196,8 @@ def copy_workspace(
     """Copy every collection that ragfilter made, with its rules, labels, votes, runs and journal,
     and the saved settings.
 
-    `progress` says who is told how far a collection has come. Raises InputError if the target has
-    something else under the same name, and StoreError if what arrived is not what was sent.
+    `progress` returns the progress callback for a collection. Raises InputError if the target has
+    something else under the same name, and StoreError if the copy differs from the original.
     """
     if source.database_url == target.database_url:
         raise InputError("Both are the same workspace.", remedy="Name two different ones.")
@@ -253,7 +252,7 @@ def _copy_collection(
 def _rows(
     name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list
 ) -> Iterator[StoredRow]:
-    """What is stored of a collection, with the rules as they are now. Raises CollectionMissing."""
+    """The stored rows of a collection, with the current rules. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
     summary, given = workspace.summary(name), as_given(workspace, name)
     prints = summary.fingerprints if summary else {}
@@ -264,7 +263,7 @@ def _rows(
 
 
 def _checksum(name: str, workspace: Workspace) -> str:
-    """The sha256 of every chunk and vector of a collection. Raises CollectionMissing."""
+    """The sha256 of all chunks and vectors of a collection. Raises CollectionMissing."""
     digest = sha256()
     for row in _rows(name, workspace, sorted):
         bare = replace(row.chunk, metadata={})
@@ -283,7 +282,7 @@ def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied
             rows = [dict(zip(columns, row, strict=True)) for row in fresh]
             connection.execute(table.insert(), rows)
             if connection.dialect.name == "postgresql" and "id" in columns:
-                # Numbers that were given do not count in its sequence.
+                # The sequence does not count ids that were inserted explicitly.
                 counter = sa.func.pg_get_serial_sequence(table.name, "id")
                 last = sa.select(sa.func.max(table.c.id)).scalar_subquery()
                 connection.execute(sa.select(sa.func.setval(counter, last)))
@@ -294,7 +293,7 @@ def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied
 
 
 def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
-    """Copy saved settings, and how collections are open from elsewhere."""
+    """Copy saved settings, and the list of foreign collections."""
     names = [f"{config.SAVED}/{name}" for name in source.names(config.SAVED)]
     sent = {name: text for name in (*names, foreign.FILE) if (text := source.read(name))}
     fresh = {name: text for name, text in sent.items() if target.read(name) != text}

@@ -1,8 +1,8 @@
 """A chunk as flat metadata of Chroma or Qdrant and back, and conditions over that metadata.
 
 Source: docs/design.md#clearance (it fails closed), docs/design.md#contradictions (`query_must` as
-JSON text) and docs/design.md#chroma (None, nested values and empty lists are refused, and a missing
-key matches no `$in`).
+JSON text) and docs/design.md#chroma (which refuses None, nested values and empty lists, and where
+`$in` never matches a missing key).
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ FlatMetadata = dict[str, str | int | float | bool]
 RULE_KEY = "query_must"
 OWN_KEY = "metadata"
 """The source's own fields, as JSON text."""
-# An update that starts with these removes fields that the new chunk no longer has.
+# An update based on these removes fields that the new chunk no longer has.
 NO_METADATA: Mapping[str, None] = dict.fromkeys(
     ("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY)
 )
 
 FEW_SOURCES = 20
-"""Up to this many files are named in the store's own condition; more are resolved to ids."""
+"""Maximum number of files in the store's own condition; more are resolved to ids."""
 
 OURS = frozenset(("clearance", "department", *NO_METADATA))
 
 
 def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetadata:
-    """The metadata of `chunk` for a collection of our own.
+    """The metadata of `chunk` for our own collections.
 
     Clearance and department are always present (0 and "" for none), because a missing key matches
-    no condition. An unreadable clearance is stored as text (`clearance_as_given`, if known): text
+    no condition. An unreadable clearance is stored as text (`clearance_as_given`, if known). Text
     matches no number, so the store's own condition hides the chunk too.
     """
     given = "" if clearance_as_given is None else whole(str(clearance_as_given))
     metadata: FlatMetadata = {
         "clearance": given if chunk.clearance is None else chunk.clearance,
-        # In the form in which it is read, because conditions compare the stored value.
+        # In the form in which it is read, since conditions compare stored values.
         "department": whole(chunk.department or "").strip(),
     }
     for key, text in (("title", chunk.title), ("type", chunk.type), ("source", chunk.source)):
@@ -63,7 +63,7 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
 def to_chunk(
     chunk_id: str, metadata: Metadata | None, text: str | None, *, ours: bool = False
 ) -> Chunk:
-    """The whole chunk of a stored row, with defaults for what the metadata lacks."""
+    """The complete chunk of a stored row, with defaults for missing metadata."""
     row = metadata or {}
     return replace(
         to_entry(chunk_id, row, ours=ours),
@@ -75,8 +75,8 @@ def to_chunk(
 
 
 def to_entry(chunk_id: str, metadata: Metadata | None, *, ours: bool = False) -> Chunk:
-    """The chunk as a catalogue entry: without text, `loaded` False. What a collection of `ours`
-    lacks is damage, and hides the chunk; elsewhere it is for everybody."""
+    """The chunk as a catalogue entry: without text, `loaded` False. In `ours`, a missing clearance
+    or department is damage and hides the chunk; elsewhere it means no restriction."""
     row = metadata or {}
     department, readable = _department(row.get("department"))
     if ours and not ("clearance" in row and "department" in row):
@@ -95,7 +95,7 @@ def to_entry(chunk_id: str, metadata: Metadata | None, *, ours: bool = False) ->
 
 
 def _own_fields(row: Metadata) -> dict[str, Any]:
-    """The source's own fields. In a foreign collection, every key that is not ours."""
+    """The source's own fields; in a foreign collection, every key that is not ours."""
     own = {key: value for key, value in row.items() if key not in OURS}
     if OWN_KEY not in row:
         return own
@@ -107,7 +107,7 @@ def _own_fields(row: Metadata) -> dict[str, Any]:
 
 
 def references(value: object) -> tuple[str, ...]:
-    """Chunk ids from a JSON list, a list, or one plain id; each once, in order."""
+    """The distinct chunk ids in a JSON list, a list, or one plain id, in order."""
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -120,7 +120,7 @@ def references(value: object) -> tuple[str, ...]:
 
 
 def _department(value: object) -> tuple[str | None, bool]:
-    # A list or object names no single department, so it is unknown who may see the chunk. Hide it.
+    # A list or object is not a single department, so it is unknown who can see the chunk: hide it.
     readable = value is None or isinstance(value, str | int | float)
     return (_text(value).strip() or None if readable else None), readable
 
@@ -132,7 +132,7 @@ def _page(value: object) -> int | None:
 
 
 def _rule(value: object) -> str | None:
-    # Valid or not: the rules module reports what is wrong with it.
+    # Even if it is invalid: the rules module reports what is wrong.
     if value is None or value == "":
         return None
     return whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -143,8 +143,8 @@ def _text(value: object) -> str:
 
 
 def can_push(where: Where) -> bool:
-    """Whether Chroma can check the condition itself, in a collection of ours."""
-    # A chunk without a source lacks this key, so no condition on it would match.
+    """Whether Chroma can check the condition itself, in our own collections."""
+    # A chunk without a source lacks this key, so no condition on it matches.
     sources = where.sources
     return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
 
@@ -166,7 +166,7 @@ def condition(where: Where) -> dict[str, Any] | None:
 
 
 def admission(where: Where) -> Callable[[Chunk], bool]:
-    """The same condition in memory, as a function that says whether it admits a chunk."""
+    """`where` as a predicate that checks chunks in memory."""
     sources = None if where.sources is None else frozenset(where.sources)
 
     def admits(chunk: Chunk) -> bool:

@@ -1,7 +1,7 @@
 """Votes on which of two answers is better, stored in the workspace's database with the labels.
 
-A vote is about a question and a pair of sides, in any order. A side is its settings and the chunks
-that went into its prompt. A person has one vote for each pair, and the last one counts. Source:
+A vote concerns a question and a pair of sides, in either order. A side is its settings and the
+chunks in its prompt. Each person has one vote per pair, and their last one counts. Source:
 docs/design.md#preferences.
 """
 
@@ -39,8 +39,8 @@ _votes = database.table(
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A side of a pair, i.e. what its answer was made from. `chunks` are the ids in the prompt, in
-    order; `settings` are the changes from `profile`; `model` is the model that answered."""
+    """A side of a pair: the basis of its answer. `chunks` are the ids in the prompt, in order;
+    `settings` are the changes from `profile`; `model` is the model that answered."""
 
     profile: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Vote:
     choice: Choice
 
     def seen_from(self, left: Answered) -> Choice:
-        """The choice, if `left` is the first side."""
+        """The choice as seen with `left` as the first side."""
         return self.choice if left.text == self.first.text else _turned(self.choice)
 
 
@@ -110,13 +110,13 @@ class Preferences(database.Book):
 
 
 def on_pair(votes: Iterable[Vote], left: Answered, right: Answered) -> tuple[Vote, ...]:
-    """The votes on exactly this pair."""
+    """The votes on exactly this pair of sides."""
     pair = {left.text, right.text}
     return tuple(each for each in votes if {each.first.text, each.second.text} == pair)
 
 
 def on_settings(votes: Iterable[Vote], left: Answered, right: Answered) -> Counter[Choice]:
-    """The counts of each choice between answers made with these two settings, over all
+    """The number of votes for each choice between answers with these two settings, over all
     questions."""
     tally: Counter[Choice] = Counter()
     mine, theirs = _settings(left), _settings(right)

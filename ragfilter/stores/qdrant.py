@@ -1,9 +1,9 @@
 """Qdrant as a store of collections: a server, or a folder that the client itself searches.
 
-A point is a chunk. Its payload is the chunk's flat metadata with id and text; its own id is made of
-the chunk's, since Qdrant takes no text. Vectors have unit length. Distances are squared, as
-everywhere. Qdrant checks clearance, departments and files, and what it finds is checked again,
-because a number that is no level, or a list, may meet its conditions.
+Each chunk is a point. Its payload is the chunk's flat metadata with id and text. The point's id is
+derived from the chunk's, since Qdrant accepts no text ids. Vectors have unit length. Distances are
+squared, as in all stores. Qdrant checks clearance, departments and files, and its results are
+checked again, because an invalid level or a list may meet its conditions.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 PAGE = 1_000
 MISSING = re.compile(r"Collection .*(?:doesn't exist|not found)")
-"""How a server and the client say that there is no such collection."""
+"""The message of a server and of the client that a collection does not exist."""
 SEARCHED = models.SearchParams(hnsw_ef=1000)
-"""As wide as Chroma's index is searched. A client that searches itself compares all."""
+"""The same search width as for Chroma. A client that searches itself compares all vectors."""
 INDEXED = {
     "clearance": models.PayloadSchemaType.INTEGER,
     "department": models.PayloadSchemaType.KEYWORD,
@@ -62,8 +62,8 @@ INDEXED = {
 
 @dataclass(frozen=True, slots=True)
 class QdrantPlace:
-    """The URL of a server with its API key, or a folder. No single wait takes longer than
-    `timeout_s` seconds."""
+    """The URL of a server with its API key, or a folder. No single wait exceeds `timeout_s`
+    seconds."""
 
     place: str = field(repr=False)
     key: str = field(default="", repr=False)
@@ -71,7 +71,7 @@ class QdrantPlace:
 
     @property
     def shared(self) -> bool:
-        """Whether other processes may use it too."""
+        """Whether other processes can use it too."""
         return "://" in self.place
 
     def open(self) -> QdrantStore:
@@ -172,7 +172,7 @@ class QdrantCollection(VersionedCollection):
         return self._payloads(ids, text=False)
 
     def _payloads(self, ids: Sequence[str] | None, *, text: bool) -> Iterator[tuple[str, Any]]:
-        """The payload of each of these chunks that is known, or of all, in the order of writing."""
+        """The payloads of the known ones among these chunks, or of all, in the order written."""
         self._readable()
         asked = models.PayloadSelectorExclude(exclude=[] if text else ["text"])
         if ids is None:
@@ -201,16 +201,16 @@ class QdrantCollection(VersionedCollection):
 
 
 class QdrantStore(VersionedStore[QdrantCollection]):
-    """The collections of one Qdrant that ragfilter made; no others are listed."""
+    """The collections in one Qdrant that ragfilter made; others are not listed."""
 
     kind = QdrantCollection
 
     def __init__(self, place: QdrantPlace) -> None:
-        """Raises InputError, StoreError, StoreUnavailable."""
+        """Open the store. Raises InputError, StoreError, StoreUnavailable."""
         where = shown(place.place) if place.shared else str(Path(place.place).expanduser())
         super().__init__(where=where, shared=place.shared)
         self._changing = threading.RLock()
-        # The client that searches itself is no more than one thread at a time may use.
+        # Only one thread at a time can use the client that searches itself.
         self._alone = nullcontext() if place.shared else self._changing
         with _guard(where):
             if place.shared:
@@ -223,7 +223,7 @@ class QdrantStore(VersionedStore[QdrantCollection]):
 
     @contextmanager
     def asking(self) -> Iterator[QdrantClient]:
-        """Wrap every call of the client in this. Raises StoreError."""
+        """A context for every call of the client. Raises StoreError."""
         with self._alone, _guard(self.where):
             yield self._client
 
@@ -252,10 +252,10 @@ class QdrantStore(VersionedStore[QdrantCollection]):
             self.replaced.add(before)
 
     def rename(self, name: str, new: str) -> None:
-        """Rename a collection, whose points are copied. Raises CollectionMissing."""
+        """Rename a collection by copying its points. Raises CollectionMissing."""
         old = self.collection(name).snapshot()
         with self.changing(name), self.asking() as client:
-            # It says that it is incomplete until the end.
+            # The new collection is marked incomplete until the end.
             self.make(new, {**old.attributes, CONTENT: ""}, old.dimension)
             for page in self.scroll(name, True, vectors=True):
                 kept = {"id", "vector", "payload"}
@@ -279,8 +279,8 @@ class QdrantStore(VersionedStore[QdrantCollection]):
                 return
 
     def make(self, name: str, attributes: Mapping[str, Any], dimension: int) -> None:
-        """Make an empty collection in place of one that may be there, whose vectors cannot get
-        another dimension."""
+        """Make an empty collection, replacing any of that name, since the dimension of its vectors
+        cannot be changed."""
         vectors = models.VectorParams(size=dimension, distance=models.Distance.EUCLID)
         with self.asking() as client:
             client.delete_collection(name)
@@ -307,7 +307,7 @@ def _points(ids: Sequence[str]) -> list[Any]:
 
 
 def _condition(ids: Sequence[str] | None, where: Where | None) -> models.Filter:
-    """What Qdrant checks; a payload without the key meets no condition on it."""
+    """The filter for Qdrant. A payload without a key meets no condition on that key."""
     parts: list[Any] = []
     if ids is not None:
         parts.append(models.HasIdCondition(has_id=_points(ids)))
@@ -326,7 +326,7 @@ def _is(key: str, **what: Any) -> models.FieldCondition:
 
 @contextmanager
 def _guard(where: str) -> Iterator[None]:
-    """Turn whatever Qdrant raises inside the block into a StoreError."""
+    """Turn any error of Qdrant inside the block into a StoreError."""
     try:
         yield
     except RagfilterError:
@@ -337,7 +337,7 @@ def _guard(where: str) -> Iterator[None]:
             remedy="Check that it runs and that the URL is right.",
         ) from error
     except Exception as error:
-        # Whatever else answers at the address has no such words.
+        # Other servers at the address do not send this message.
         if MISSING.search(str(error)):
             raise CollectionMissing(
                 f"The collection is not in {where} (any more).",

@@ -1,8 +1,8 @@
-"""Labels after a change of chunking: the chunks that hold what was quoted. Pure, but for `remap`.
+"""Find the chunks that hold the quotes of labels after a change of chunking.
 
-A quote is looked for among the chunks of its source: as it is, then as words without case and
-punctuation, then by the runs of words that it shares with a chunk. A chunk holds it if it has half
-of the quote, or if half of the chunk is in the quote. So one label may become several.
+A quote is searched for in the chunks of its source: first literally, then as words without case and
+punctuation, then by the runs of words that it shares with a chunk. A chunk holds a quote if it has
+half of the quote, or if half of the chunk is in the quote. So one label can become several.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quotatio
 from ragfilter.text.normalise import normalise
 
 RUN = 4
-"""Words in a row that count as shared; fewer occur by chance."""
+"""Minimum number of shared consecutive words; fewer occur by chance."""
 HALF = 0.5
 ENOUGH = 0.8
 """The share of a quote that must be found in all chunks together."""
@@ -28,14 +28,14 @@ UNFOUND = ("ambiguous", "gone")
 WORD = re.compile(r"\w+")
 Words = tuple[str, ...]
 Runs = list[tuple[int, int]]
-"""Where words of a quote are in a chunk, too: place in the quote, and how many."""
+"""The runs of words that a quote shares with a chunk: place in the quote, and length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The chunks that hold a quote, and how they were found: `score` is the share of the quote's
-    words in them, from 0 to 1. If `found` is ambiguous, the quote is in each of them, but nobody
-    knows which was meant."""
+    """The chunks that hold a quote, and how they were found. `score` is the share of the quote's
+    words in them, from 0 to 1. If `found` is ambiguous, each of them has the quote, but it is
+    unknown which one was meant."""
 
     chunk_ids: tuple[str, ...]
     found: Found
@@ -44,15 +44,15 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Relabelled:
-    """What became of the labels whose chunk has another text now: how many were mapped, and those
-    that were not, as (question, chunk id, ambiguous or gone)."""
+    """The result of mapping labels whose chunk has changed: the number mapped, and the others as
+    (question, chunk id, ambiguous or gone)."""
 
     mapped: int
     lost: tuple[tuple[str, str, Found], ...]
 
     @property
     def words(self) -> str:
-        """``labels mapped: 98% (49 of 50; 1 gone)``; empty if none had to be."""
+        """``labels mapped: 98% (49 of 50; 1 gone)``; empty if no label needed mapping."""
         every = self.mapped + len(self.lost)
         if not every:
             return ""
@@ -77,12 +77,12 @@ class QuoteFinder:
                 self._runs[run].add(i)
 
     def holds(self, chunk_id: str, quotation: Quotation) -> bool:
-        """Whether the chunk's text is just what was quoted."""
+        """Whether the chunk's text is exactly the quote."""
         chunk = self._chunks.get(chunk_id)
         return chunk is not None and chunk.text == quotation.quote
 
     def find(self, quotation: Quotation) -> Located:
-        """The chunks that hold what is quoted."""
+        """Find the chunks that hold the quote."""
         words = _words(quotation.quote)
         among = self._among(quotation, words)
         if not words or not among:
@@ -104,9 +104,9 @@ class QuoteFinder:
         return Located(tuple(ids), found, score)
 
     def _cover(self, shared: Mapping[str, Runs], size: int) -> list[str]:
-        """The chunks that hold a quote of so many words. What shares the longest run comes first,
-        of equal ones what is nearest to those before, and what it covers does not count for others:
-        so a text that only resembles the quote is left out. The first one always counts."""
+        """The chunks that hold a quote of `size` words. Chunks are tried by their longest shared
+        run, ties by nearness to earlier ones, and words that one covers do not count for later
+        ones. This leaves out texts that only resemble the quote. The first chunk always counts."""
         ids: list[str] = []
         covered: set[int] = set()
         longest = {i: max((n for _, n in runs), default=0) for i, runs in shared.items()}
@@ -121,15 +121,15 @@ class QuoteFinder:
         return sorted(ids, key=lambda i: self._at[i])
 
     def _among(self, quotation: Quotation, words: Words) -> list[str]:
-        """The chunks of the quotation's source, or of all sources if it has none now, that share a
-        run of words with it."""
+        """The chunks that share a run of words with the quotation: those of its source or, if there
+        are none, of all sources."""
         sharing = set().union(*(self._runs.get(run, ()) for run in _runs(words)))
         own = [i for i in self._sources.get(quotation.source, ()) if i in sharing]
         return own or [i for i in self._chunks if i in sharing]
 
     def _overlap(self, ids: Sequence[str], words: Words) -> bool:
-        """Whether these chunks, which all have the quote, are neighbours that share text: what is
-        cut with an overlap, not what is there twice."""
+        """Whether these chunks, which all have the quote, are neighbours with shared text, from
+        cutting with an overlap rather than from a text that occurs twice."""
         order = self._sources[self._chunks[ids[0]].source]
         if any(i not in order for i in ids):
             return False
@@ -147,9 +147,9 @@ def remap(
     same: Container[str] = (),
     dry: bool = False,
 ) -> Relabelled:
-    """Map the labels whose chunk has another text now to the chunks that hold their quote, unless
-    `dry`. Labels of the `same` chunks, whose text did not change, stay. A label that is ambiguous
-    or gone no longer counts until its quote is found. Raises StoreError."""
+    """Map labels whose chunk's text has changed to the chunks that hold their quote; with `dry`,
+    only report. Labels of the `same` chunks, with unchanged text, stay. An ambiguous or gone label
+    does not count until its quote is found. Raises StoreError."""
     finder, quotations = QuoteFinder(chunks), book.quotations(collection)
     find = cache(finder.find)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
@@ -189,9 +189,9 @@ def choices(
     chunks: Iterable[Chunk],
     user: User,
 ) -> list[tuple[Label, Quotation, str]]:
-    """The labels that do not count since their chunk is not known, each with its quotation and
-    every chunk that may be meant, or an empty id if there is none. A user from whom chunks may be
-    hidden gets those whose whole quote is in a chunk that they see."""
+    """The labels that do not count because their chunk is unknown, each with its quotation and
+    every chunk that may be meant, or an empty id if there is none. A user who does not see
+    everything gets only labels whose whole quote is in a chunk that they see."""
     visible = [chunk for chunk in chunks if user.sees(chunk)]
     texts = {chunk.id: " ".join(_words(chunk.text)) for chunk in visible}
     finder = QuoteFinder(visible)
@@ -205,7 +205,7 @@ def choices(
 
 
 def settle(book: LabelBook, label: Label, chunk: Chunk) -> None:
-    """Say that a label judges this chunk. Raises StoreError."""
+    """Assign a label to this chunk. Raises StoreError."""
     book.move({label.id: (replace(quotation_of(chunk), found="exact"), [chunk.id])})
 
 
@@ -217,8 +217,8 @@ def add_spans(
     *,
     who: str,
 ) -> Relabelled:
-    """Label the chunks that hold each quote, given as (question, grade, quotation). What is
-    ambiguous or gone is left out and reported. Raises StoreError."""
+    """Label the chunks that hold each quote, given as (question, grade, quotation). Ambiguous and
+    gone quotes are left out and reported. Raises StoreError."""
     finder, mapped, lost = QuoteFinder(chunks), 0, []
     with book.transaction():
         for question, grade, quotation in spans:
@@ -237,7 +237,7 @@ def _found(quotation: Quotation, finding: Located) -> Quotation:
 
 
 def mapped_share(quotations: Mapping[int, Quotation]) -> float | None:
-    """The share of the labels that had to be mapped and were; None if none had to be."""
+    """The share of successfully mapped labels among those that needed mapping; None without any."""
     outcomes = [quotation.found for quotation in quotations.values() if quotation.found]
     lost = sum(each in UNFOUND for each in outcomes)
     return 1 - lost / len(outcomes) if outcomes else None

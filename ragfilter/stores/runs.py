@@ -1,7 +1,7 @@
-"""Evaluations, saved as they progress: what was measured, and a record of every finished query.
+"""Evaluation runs, saved as they progress: their plan, and a record of every finished query.
 
-A run that was stopped continues where it stopped, as long as collection, labels and settings are
-the same. Source: docs/design.md#evaluate.
+A stopped run continues where it stopped if collection, labels and settings are the same. Source:
+docs/design.md#evaluate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _records = database.table(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run measures: everything that its figures depend on."""
+    """Everything that the figures of a run depend on."""
 
     collection: str
     query_set: str
@@ -48,7 +48,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A saved run. `at` is in UTC, `done` is the number of measured queries."""
+    """A saved run. `at` is in UTC; `done` is the number of measured queries."""
 
     id: int
     at: datetime
@@ -72,12 +72,12 @@ class Runs(database.Book):
     def _prepare(self) -> None:
         super()._prepare()
         with self._writing() as connection:
-            # Runs of deleted collections.
+            # Also the runs of deleted collections.
             orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
             connection.execute(_records.delete().where(orphaned))
 
     def begin(self, plan: Plan, *, who: str, name: str = "") -> Run:
-        """The unfinished run of exactly this plan, to continue it; otherwise a new one."""
+        """Continue the unfinished run of exactly this plan, or begin a new run."""
         with self._writing() as connection:
             unfinished = _unfinished(connection.execute(_same(plan)))
             if unfinished is not None:
@@ -91,7 +91,7 @@ class Runs(database.Book):
         return _unfinished(self._read(_same(plan)))
 
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
-        """Store the record of a query, replacing an earlier one."""
+        """Store the record of a query, replacing any earlier one."""
         own = {"run": run_id, "query_id": query_id}
         with self._writing() as connection:
             connection.execute(_records.delete().filter_by(**own))
@@ -110,7 +110,7 @@ class Runs(database.Book):
         return _run(rows[0])
 
     def records(self, run_id: int) -> tuple[dict[str, Any], ...]:
-        """The records of a run, in the order in which they were made."""
+        """The records of a run, in the order of measurement."""
         rows = self._read(sa.select(_records).filter_by(run=run_id).order_by(_records.c.id))
         return tuple(json.loads(row.body) for row in rows)
 
@@ -120,7 +120,7 @@ class Runs(database.Book):
         return frozenset(row.query_id for row in rows)
 
     def remove(self, run_id: int) -> None:
-        """Delete a run. Raises InputError if there is none with this number."""
+        """Delete the run with this number. Raises InputError if there is none."""
         self.get(run_id)
         with self._writing() as connection:
             connection.execute(_records.delete().filter_by(run=run_id))

@@ -1,12 +1,12 @@
-"""The workspace: where its files and cached texts are, and the lock that keeps others out.
+"""The workspace: its files, its cached texts, and the lock that keeps other processes out.
 
 Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose data silently.
 
     chroma/         the embedded vector store
     copies/         our own copy of every indexed collection (Parquet)
     settings/       settings saved under a name (TOML)
-    prompts/        one's own prompts of the judge (TOML)
-    templates/      one's own prompt templates for drafts of rules
+    prompts/        the user's own prompts for the judge (TOML)
+    templates/      the user's own prompt templates for drafts of rules
     catalogues/     the chunks of collections without their texts (Parquet)
     uploads/        uploaded files that wait to be indexed
     foreign.json    how foreign collections are opened
@@ -14,13 +14,12 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
     sentences.db    vectors of the chunks' sentences, for answers (SQLite)
     cache.db        answers of LLMs, for later runs (SQLite)
     .lock           locked while a process owns the folder
-    .owner.json     a note on who that is; only read when the lock is taken
+    .owner.json     a note on that process; only read if the lock is taken
 
 Threads of one process (Streamlit sessions are threads) share one open workspace: opening the same
-folder again gives the same object, and it is closed when it was closed as often as it was opened.
-With a server of vectors nothing here needs one owner, so the folder is not locked. A workspace at
-an address (``postgresql://…``) is in that database; its folder holds uploads and copies of
-settings.
+folder again returns the same object, which closes after as many calls of `close` as of `open`. With
+a vector server, nothing here needs a single owner, so the folder is not locked. A workspace at an
+address (``postgresql://…``) is in that database; its folder holds uploads and copies of settings.
 """
 
 from __future__ import annotations
@@ -57,14 +56,14 @@ if TYPE_CHECKING:
     Store: TypeAlias = VersionedStore[Any] | PgStore
     StoredCollection: TypeAlias = VersionedCollection | PgCollection | TableCollection
 
-# One per process, like the lock: Chroma also has one system per folder and process.
+# One per process, like the lock: Chroma also has only one system per folder and process.
 _open: dict[Path, Workspace] = {}
 _opening = threading.RLock()
 _files = database.table("workspace_files", sa.UniqueConstraint("name"), name=TEXT, text=TEXT)
 
 
 class Workspace:
-    """An open workspace folder. Made by `Workspace.open`; use it in a `with` or close it."""
+    """An open workspace. Create it with `Workspace.open`, and use it in a `with` or close it."""
 
     def __init__(
         self,
@@ -95,13 +94,12 @@ class Workspace:
         catalogue_limit: float = inf,
         address: str = "",
     ) -> Workspace:
-        """Open the folder at `path`, which is created if it is missing.
+        """Open the folder at `path`, and create it if it is missing.
 
-        `kind` tells other processes what holds it ("app", "index"). With `server`, the vectors are
-        there, and with one that others share, the folder is not locked; with `address`, everything
-        is in that database.
-        Searches use no catalogue for collections with more chunks than `catalogue_limit`. Raises
-        WorkspaceLocked, and InputError if `path` is unusable.
+        `kind` tells other processes what has it open ("app", "index"). With `server`, the vectors
+        are on that server, and if others share it, the folder is not locked. With `address`,
+        everything is in that database. Searches use no catalogue for collections with more chunks
+        than `catalogue_limit`. Raises WorkspaceLocked, and InputError if `path` is unusable.
         """
         folder = _folder(path)
         with _opening:
@@ -121,7 +119,7 @@ class Workspace:
 
     @property
     def shared(self) -> bool:
-        """Whether other processes may have it open too."""
+        """Whether other processes can open it too."""
         return bool(self.address) or (self.server is not None and self.server.shared)
 
     def pg(self) -> PgStore | None:
@@ -145,11 +143,11 @@ class Workspace:
         return self.copies_dir / f"{collection}.parquet"
 
     def copied(self) -> list[str]:
-        """The names of the collections of which there is a copy, sorted."""
+        """The names of the collections that have a copy, sorted."""
         return sorted(path.stem for path in self.copies_dir.glob("*.parquet"))
 
     def summary(self, collection: str) -> CopySummary | None:
-        """What was indexed into a collection; None if nothing was. Raises StoreError."""
+        """A summary of a collection's indexed content; None if it has none. Raises StoreError."""
         from ragfilter.stores import copies
 
         database = self.pg()
@@ -158,8 +156,8 @@ class Workspace:
         return copies.read_summary(self.copy_path(collection))
 
     def content_of(self, collection: StoredCollection, user: User) -> str:
-        """The fingerprint of the indexed content that `user` may see, the same wherever the same
-        files are indexed. A foreign collection only has a version, or the ids of its chunks."""
+        """The fingerprint of the indexed content that `user` can see; indexing the same files
+        elsewhere gives the same. For a foreign collection: its version, or its chunks' ids."""
         from ragfilter.stores.copies import content_fingerprint
 
         if user.unrestricted:
@@ -170,8 +168,8 @@ class Workspace:
         return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
 
     def version_seen(self, collection: StoredCollection, user: User) -> str:
-        """The version of the collection for `user`: it changes with every chunk and rule that they
-        may see, and with no other."""
+        """The version of the collection for `user`, which changes only with chunks and rules that
+        they can see."""
         if user.unrestricted:
             return collection.version
         chunks = collection.entries().items()
@@ -190,7 +188,7 @@ class Workspace:
             return self._store
 
     def close(self) -> None:
-        """Close the store and release the lock. Extra calls do nothing."""
+        """Close the store and release the lock. Further calls do nothing."""
         with _opening:
             self._times_open = max(0, self._times_open - 1)
             if self._times_open > 0 or _open.get(self.path) is not self:
@@ -235,7 +233,7 @@ class Workspace:
             )
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         note = {"pid": os.getpid(), "kind": kind, "since": since}
-        # Only informational for the next process; the lock works without it.
+        # Only informs the next process; the lock works without it.
         with contextlib.suppress(OSError):
             _note(self.path).write_text(json.dumps(note), encoding="utf-8")
 
@@ -251,12 +249,12 @@ def text_files(folder: Path, address: str) -> TextFiles:
 
 
 def lock_file(path: Path) -> BaseFileLock:
-    """A lock that any thread of this process may release."""
+    """A lock that any thread of this process can release."""
     return FileLock(path, thread_local=False)
 
 
 def take_lock(lock: BaseFileLock) -> bool:
-    """Take the lock. Returns False if it is held. Raises InputError if its file cannot be used."""
+    """Take the lock; False if another holds it. Raises InputError if its file is unusable."""
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -276,7 +274,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
         folder = folder.resolve()
         for part in (folder, folder / "copies"):
             part.mkdir(parents=True, exist_ok=True)
-        # Root may write where `os.access` says no, and this also detects a full or read-only disk.
+        # Root can write where `os.access` says no, and this also detects a full or read-only disk.
         probe = folder / f".probe-{os.getpid()}-{threading.get_ident()}"
         probe.touch()
         probe.unlink()
@@ -303,7 +301,7 @@ def _holder(folder: Path) -> str:
 
 
 class SharedTextFiles(TextFiles, database.OptionalBook):
-    """Text files in the database at `url`, copied to `folder` to be read there. Also raises
+    """Text files in the database at `url`, copied to `folder` for reading. Also raises
     StoreError."""
 
     what = "workspace"
@@ -367,13 +365,13 @@ CULL = sa.text(
 
 
 class TextCache(database.OptionalBook):
-    """A cache for texts that are expensive to make, an LLM's answers: at most `limit_mb` megabytes
-    by key, of the workspace in `folder` or at an address. The least recently used go first. Safe
-    across threads and processes.
+    """A cache for texts that are expensive to make, such as an LLM's answers: at most `limit_mb`
+    megabytes by key, in the workspace in `folder` or at an address. The least recently used texts
+    are removed first. Safe across threads and processes.
 
     Source: docs/design.md#cache, docs/decisions/0018-caches-and-verdicts.md. Nothing depends on it:
-    if it is damaged or cannot be written, one warning says so, nothing is found and nothing is
-    stored. It holds nothing but texts, so nothing in it is executed, whoever wrote it.
+    if it is damaged or cannot be written, it logs one warning, finds nothing and stores nothing. It
+    holds only texts, so nothing in it is executed, whoever wrote it.
     """
 
     what = "cache"
@@ -386,7 +384,7 @@ class TextCache(database.OptionalBook):
         super().__init__(address or f"sqlite:///{self._file}")
 
     def get(self, key: str) -> str | None:
-        """The text for `key`, None if there is none (any more)."""
+        """The text for `key`; None if there is none."""
         used = _texts.update().filter_by(key=key).values(used=datetime.now(UTC))
 
         def read(connection: sa.Connection) -> str | None:
@@ -396,7 +394,7 @@ class TextCache(database.OptionalBook):
         return self._attempt(read, None)
 
     def put(self, key: str, text: str) -> None:
-        """Store `text` for `key`, if it fits into the limit."""
+        """Store `text` for `key` if it fits into the limit."""
         size = len(text.encode())
         row = {"key": key, "text": text, "size": size, "used": datetime.now(UTC)}
 

@@ -1,1 +1,1 @@
-"""A whole workspace in one PostgreSQL database, with pgvector; folders need none of it."""
+"""A whole workspace in one PostgreSQL database with pgvector. Folders do not use this."""

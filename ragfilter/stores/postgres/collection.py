@@ -1,8 +1,8 @@
 """One collection in PostgreSQL behind two protocols: `Collection` and `RuleStore`.
 
-Its vectors have unit length, and distances are squared (`l2`, 0..4), as in a folder. A small
-collection, ids, and what few chunks meet are searched row by row, which is exact. The index is for
-the rest; where it finds too few, the search is exact after all.
+Its vectors have unit length, and distances are squared (`l2`, 0..4), as in a folder. Searches of a
+small collection, of given ids, or with a condition that few chunks meet go row by row, which is
+exact. Others use the index; if it finds too few, an exact search follows.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from ragfilter.stores.postgres.connection import PgConnection, Reader, Registere
 from ragfilter.stores.postgres.rows import SEARCHED_TEXT, chunks_of
 
 FEW = 10_000
-"""Up to this many rows are compared one by one, which takes 10 ms."""
+"""Maximum number of rows to compare one by one, which takes 10 ms."""
 CATALOGUED = 100_000
-"""Up to this many chunks are kept in memory without their texts; of more, only the distinct rules
-are."""
+"""Maximum number of chunks kept in memory without their texts; for larger collections, only the
+distinct rules are kept."""
 WIDEST_SEARCH = 1000
-"""The widest search of an index of pgvector, and the most that it then finds."""
+"""The widest search of a pgvector index, and the most rows that it then finds."""
 MARGIN = 120
-"""An index is searched wider by this than for what is wanted, for each tenfold of rows from 1,000
-on."""
+"""The extra width of an index search for each tenfold increase of rows above 1,000."""
 
 
 class Searched(NamedTuple):
-    """A search, as SQL over a table `c` whose parameter `query` is a vector: what is told of a row,
-    what an index orders by, and what `admits` a row. `there` of `total` rows are admitted."""
+    """A search as SQL over a table `c`, with a vector as the parameter `query`: the output per row,
+    the index's order, and the condition that `admits` a row (`there` of `total` rows)."""
 
     table: str
     key: str
@@ -48,7 +47,7 @@ class Searched(NamedTuple):
 
 
 def search_width(n: int, there: int, total: int) -> int:
-    """How widely an index is searched for `n` admitted rows, so that it finds 998 of 1,000
+    """The width of an index search for `n` admitted rows that finds 998 of 1,000
     (`benchmarks/bench_postgres.py`)."""
     return min(WIDEST_SEARCH, ceil(n * total / there + MARGIN * max(1, log10(total / 1000))))
 
@@ -65,7 +64,7 @@ class RowCollection(ChunkedCollection):
 
     @abstractmethod
     def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
-        """The search of what a condition admits, or of `ids` alone."""
+        """The search among chunks that meet a condition, or only among `ids`."""
 
     def nearest(
         self,
@@ -104,12 +103,12 @@ class PgCollection(RowCollection):
         self._pinned = pinned
 
     def snapshot(self) -> PgCollection:
-        """The collection pinned for one query, so that it is not looked up again."""
+        """A copy pinned for one query, so that the collection is not looked up again."""
         return PgCollection(self._store, self._name, self.registered)
 
     @property
     def registered(self) -> Registered:
-        """What it is registered as. Raises CollectionMissing."""
+        """Its registration. Raises CollectionMissing."""
         return self._pinned or self._store.registered(self._name)
 
     @property
@@ -128,7 +127,7 @@ class PgCollection(RowCollection):
         return f"{row.number}:{row.version}"
 
     def check_not_empty(self) -> None:
-        """Raise CollectionMissing if it is not there; what is there has chunks."""
+        """Raise CollectionMissing if it does not exist; existing collections have chunks."""
         assert self.registered
 
     def info(self) -> CollectionInfo:
@@ -165,8 +164,8 @@ class PgCollection(RowCollection):
         return None if len(entries) > most else entries
 
     def entries(self) -> Catalogue:
-        """Every chunk by id without text, however many there are. What changed since they were last
-        read is read alone."""
+        """Every chunk by id without text, whatever their number. Reads only changes since the last
+        read."""
         row = self.registered
         kept = self._store.catalogues.get(row.number)
         if kept is not None and kept[0] == row.version:
@@ -179,7 +178,7 @@ class PgCollection(RowCollection):
             {"since": since},
         )
         entries = Catalogue({**before, **{each[0]: rows.to_entry(each) for each in changed}})
-        # Under the version from before reading: what was written since is read again.
+        # Under the version before the read, so that later writes are read again.
         self._store.catalogues[row.number] = (row.version, entries)
         return entries
 
@@ -221,7 +220,7 @@ class PgCollection(RowCollection):
     def matching(
         self, query: str, n: int, *, where: Where | None = None
     ) -> list[tuple[str, float]]:
-        """Up to `n` (id, rank) of PostgreSQL's text search for any word of the query."""
+        """Up to `n` pairs (id, rank) from PostgreSQL's text search for any word of the query."""
         admits, given = rows.condition(where or Where())
         sql = (
             f"SELECT c.id, ts_rank_cd({SEARCHED_TEXT}, q, 1) AS score "
@@ -234,7 +233,7 @@ class PgCollection(RowCollection):
         return [(i, float(score)) for i, score in found]
 
     def _count(self, row: Registered, where: Where | None = None) -> int:
-        """How many chunks of this version the condition admits; counted once."""
+        """The number of chunks of this version that meet the condition; counted once."""
         admits, given = rows.condition(where or Where())
         key = (row.number, row.version, admits, repr(given))
         kept = self._store.counts.get(key)
@@ -244,7 +243,7 @@ class PgCollection(RowCollection):
         return kept
 
     def _get(self, ids: Sequence[str], fields: str) -> Iterator[tuple[Any, ...]]:
-        """These fields of each chunk that is known."""
+        """Yield these fields of each known chunk."""
         query = (
             f"SELECT {fields} FROM {chunks_of(self.registered.number)} c "
             "LEFT JOIN ragfilter_rules r ON r.key = c.rule WHERE c.id = ANY(%(ids)s)"

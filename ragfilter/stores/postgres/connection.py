@@ -1,5 +1,5 @@
-"""A connection to the database: what reads and writes share, with our own errors for whatever it
-raises, and a deadline for every read.
+"""The connection to the database for reads and writes. It turns all errors into our own, and every
+read has a deadline.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ COUNTS_KEPT = 1000
 RULES_KEPT = 4
 COLUMNS = "id, name, embedder, dimension, content, version"
 ITERATIVE = (0, 8)
-"""The version of pgvector since which an index is searched until enough rows meet a condition."""
+"""The first version of pgvector that searches an index until enough rows meet a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The row of a collection in `ragfilter_collections`, as `COLUMNS` are."""
+    """The row of a collection in `ragfilter_collections`, with the columns `COLUMNS`."""
 
     number: int
     name: str
@@ -48,7 +48,7 @@ class Reader(Book):
         StoreUnavailable."""
         self._timeout_s = timeout_s
         self.writable: Callable[[str], bool] = lambda name: False
-        """Whether a foreign collection may be changed."""
+        """Whether changes to a foreign collection are allowed."""
         super().__init__(address)
 
     @property
@@ -69,16 +69,16 @@ class Reader(Book):
         self._iterative = tuple(map(int, installed.split(".")[:2])) >= ITERATIVE
 
     def _begin(self, connection: sa.Connection) -> None:
-        """What is done first."""
+        """Prepare the database on opening."""
 
     def writing(self) -> AbstractContextManager[sa.Connection]:
-        """A transaction, or that which this thread has begun."""
+        """This thread's transaction, or a new one."""
         return self._writing()
 
     def read(
         self, query: str, given: Mapping[str, Any] | None = None, **settings: str | int
     ) -> Sequence[Any]:
-        """The rows of a query, under these settings of the server. Raises StoreUnavailable at the
+        """The rows of a query, run with these server settings. Raises StoreUnavailable at the
         deadline."""
         with self._connected(self._searching if settings else None) as connection:
             if settings:
@@ -90,15 +90,15 @@ class Reader(Book):
             return found
 
     def index_settings(self, width: int) -> dict[str, str | int]:
-        """The settings of a search of an index as wide as this."""
+        """The server settings for an index search of this width."""
         if not self._iterative:
             return {"hnsw.ef_search": width}
         return {"hnsw.ef_search": width, "hnsw.iterative_scan": "strict_order"}
 
 
 class PgConnection(Reader):
-    """The database of a workspace, and what is cached of its collections. Its tables are brought to
-    the newest version. Thread-safe."""
+    """The database of a workspace, with caches of its collections. Upgrades its tables to the
+    newest version. Thread-safe."""
 
     what = "workspace"
     called = "The workspace's database"
@@ -106,9 +106,9 @@ class PgConnection(Reader):
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         self.catalogue_limit = inf
         self.catalogues: dict[int, tuple[int, Catalogue]] = {}
-        """By the number of a collection, with the version that they belong to."""
+        """By the number of a collection, with the version to which they belong."""
         self.versions: dict[int, int] = {}
-        """The newest that was seen, by the number of a collection."""
+        """The newest version seen, by the number of a collection."""
         self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
         self.distinct_rules: Shelf[tuple[str, ...]] = Shelf(RULES_KEPT)
         super().__init__(address, timeout_s=timeout_s)
@@ -118,7 +118,7 @@ class PgConnection(Reader):
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:
-        """A transaction that gives a collection its next version, alone. Raises
+        """An exclusive transaction that gives a collection its next version. Raises
         CollectionMissing."""
         with self._writing() as connection:
             found = connection.exec_driver_sql(
@@ -131,7 +131,7 @@ class PgConnection(Reader):
             yield connection, Registered(*found)
 
     def registered(self, name: str) -> Registered:
-        """What a collection is registered as. Raises CollectionMissing."""
+        """The registration of a collection. Raises CollectionMissing."""
         query = f"SELECT {COLUMNS} FROM ragfilter_collections WHERE name = %(name)s"
         found = self.read(query, {"name": rows.plain(name)})
         if not found:
@@ -148,7 +148,7 @@ class PgConnection(Reader):
 
     @staticmethod
     def add_rules(connection: sa.Connection, rules: Sequence[str]) -> None:
-        """Put these texts among the distinct rules."""
+        """Add these texts to the distinct rules."""
         if rules:
             texts = sorted({rows.plain(rule) for rule in rules})
             connection.exec_driver_sql(

@@ -1,5 +1,5 @@
-"""The tables of a workspace in PostgreSQL, whose versions Alembic keeps; a chunk as a row and back,
-in bulk; and the conditions on rows as SQL."""
+"""The tables of a workspace in PostgreSQL, versioned with Alembic; conversion of chunks to rows and
+back, in bulk; and conditions on rows as SQL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ with extra("postgres"):
 
 VERSIONS = "ragfilter_version"
 SEARCHED_TEXT = "to_tsvector('english', left(c.title || ' ' || c.text, 200000))"
-"""What the text search reads of a chunk `c`. PostgreSQL refuses more than a megabyte."""
+"""The indexed text of a chunk `c` for text search. PostgreSQL refuses more than a megabyte."""
 FIELDS: Mapping[str, str] = {
     "id": 'text COLLATE "C" PRIMARY KEY',
     "text": "text NOT NULL",
@@ -50,18 +50,18 @@ FIELDS: Mapping[str, str] = {
     "vector": "vector NOT NULL",
     "edited": "bigint NOT NULL",
 }
-"""The columns of a chunk. A NULL clearance cannot be read; it meets no condition, so its chunk is
+"""The columns of a chunk. A NULL clearance is unreadable; it meets no condition, so the chunk is
 hidden."""
 ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.text"
-"""What a catalogue entry is made of; the rule's text comes from `ragfilter_rules`, as `r`."""
+"""The columns of a catalogue entry; the rule's text comes from `ragfilter_rules`, as `r`."""
 WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
 
 Parameters = dict[str, Any]
 
 
 def upgrade(connection: sa.Connection) -> None:
-    """Bring the tables to the newest version, in the connection's transaction. Raises StoreError if
-    they are newer than that."""
+    """Upgrade the tables to the newest version, in the connection's transaction. Raises StoreError
+    if they are newer than that."""
     script = ScriptDirectory(str(Path(__file__).parent))
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
     context = MigrationContext.configure(
@@ -84,7 +84,7 @@ def upgrade(connection: sa.Connection) -> None:
 
 
 def chunk_table(number: int, dimension: int) -> str:
-    """The statement that makes the table of one collection's chunks."""
+    """The statement that creates the table for one collection's chunks."""
     columns = ", ".join(f"{name} {kind}" for name, kind in FIELDS.items())
     return f"CREATE TABLE {chunks_of(number)} (place bigserial, {columns})".replace(
         "vector vector", f"vector vector({dimension})"
@@ -92,7 +92,7 @@ def chunk_table(number: int, dimension: int) -> str:
 
 
 def chunk_indexes(number: int) -> tuple[str, ...]:
-    """The statements that index the chunks by what conditions name."""
+    """The statements that create the indexes for conditions on chunks."""
     table = chunks_of(number)
     return (
         f"CREATE INDEX ON {table} (clearance, department)",
@@ -104,7 +104,7 @@ def chunk_indexes(number: int) -> tuple[str, ...]:
 
 
 def chunks_of(number: int) -> str:
-    """The table of the chunks of a collection with this number."""
+    """The name of the table for the chunks of the collection with this number."""
     return f"ragfilter_chunks_{number}"
 
 
@@ -114,27 +114,27 @@ def rule_key(rule: str) -> bytes:
 
 
 def plain(text: str) -> str:
-    """`text` as PostgreSQL can hold it, which is without the character zero."""
+    """Remove NUL characters from `text`, which PostgreSQL cannot store."""
     return whole(text).replace("\0", "\ufffd")
 
 
 def holdable(ids: Iterable[str]) -> list[str]:
-    """Those ids that PostgreSQL can hold, each once; the others are unknown there."""
+    """The distinct ids that PostgreSQL can store; others cannot occur there."""
     return [i for i in dict.fromkeys(ids) if plain(i) == i]
 
 
 def written(vector: Vectors) -> str:
-    """A vector as pgvector reads it."""
+    """Write a vector in pgvector's text form."""
     return f"[{','.join(map(repr, vector.tolist()))}]"
 
 
 def read(text: str) -> Vectors:
-    """A vector as pgvector writes it."""
+    """Read a vector from pgvector's text form."""
     return np.array(text[1:-1].split(","), dtype=np.float32)
 
 
 class _VectorDumper(Dumper):
-    """A vector in pgvector's binary form."""
+    """Writes vectors in pgvector's binary form."""
 
     format = Format.BINARY
 
@@ -171,7 +171,7 @@ def _fields(row: StoredRow, edited: int) -> tuple[Any, ...]:
 def to_entry(row: Sequence[Any]) -> Chunk:
     """The catalogue entry of a row of `ENTRY`."""
     chunk_id, title, kind, source, refs, clearance, department, rule = row[:8]
-    # Who may see a chunk without a department's name is not known.
+    # It is unknown who can see a chunk whose department has no name.
     known = None if department is None else clearance
     return Chunk(
         chunk_id, "", title=title, type=kind, source=source, refs=tuple(refs), clearance=known,
@@ -180,7 +180,7 @@ def to_entry(row: Sequence[Any]) -> Chunk:
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
-    """The whole chunk of a row of `WHOLE`."""
+    """The complete chunk of a row of `WHOLE`."""
     chunk_id, title, kind, source, refs, clearance, department, rule, text, page, own = row
     known = None if department is None else clearance
     return Chunk(
@@ -198,8 +198,8 @@ def _own(text: str) -> dict[str, Any]:
 
 
 def condition(where: Where) -> tuple[str, Parameters]:
-    """`where` as SQL over the chunks `c`, with its parameters. It fails closed: NULL meets no
-    comparison."""
+    """`where` as SQL over the chunks `c`, with its parameters. It fails closed, since comparisons
+    with NULL are never true."""
     parts, given = ["true"], Parameters()
     user = where.user
     if user is not None and not user.unrestricted:

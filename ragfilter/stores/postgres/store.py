@@ -1,6 +1,6 @@
 """PostgreSQL as a store of collections.
 
-Everything that changes a collection is one transaction: it is as it was, or as it is to be.
+Every change to a collection is one transaction, so it happens completely or not at all.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ with extra("postgres"):
     import sqlalchemy as sa
 
 BUILD_MEMORY = "1GB"
-"""What building an index may use, unless the server's own setting is larger: 50,000 vectors of 384
-take 80 MB. It slows down a lot where that is not enough."""
+"""Memory limit for building an index, unless the server's own setting is larger. 50,000 vectors of
+384 dimensions take 80 MB; with too little memory, building is much slower."""
 WRITE_PART = 5_000
 
 
@@ -42,16 +42,16 @@ class PgStore(PgConnection):
     def collection(self, name: str, *, embedder: str = "") -> PgCollection:
         """The collection called `name`.
 
-        Raises CollectionMissing, and StoreError if `embedder` is not the model with which the
-        collection was made, whose vectors would mean something else.
+        Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
+        collection, since their vectors are not comparable.
         """
         made_with = self.registered(name).embedder
         check_embedder(name, made_with, embedder)
         return PgCollection(self, name)
 
     def outdated(self, version: str) -> bool:
-        """Whether a collection has changed since it had this version, as far as this process has
-        seen. Does not ask the store."""
+        """Whether a collection has changed since this version, as far as this process has seen.
+        Does not query the store."""
         number, _, count = version.partition(":")
         return number.isdigit() and self.versions.get(int(number), 0) > int(count)
 
@@ -75,15 +75,15 @@ class PgStore(PgConnection):
         rules: Callable[[], Mapping[str, str | None]] = dict,
         progress: Callable[[int], None] = lambda n: None,
     ) -> None:
-        """Store chunks with their vectors, replacing those with the same id, in a collection that
-        is made if it is missing; with `reset`, in place of all that it has. All or nothing.
+        """Store chunks with their vectors, replacing those with the same id or, with `reset`, all
+        chunks. Makes the collection if it is missing. All or nothing.
 
-        `rules` says, once nobody else can change any, which rules were edited and stay so.
-        `progress` is told how many more are written; nothing is yet if it raises. Requires at least
-        one row. Raises InputError for an invalid name.
+        `rules` returns the edited rules, which stay; it is called once nobody else can change any.
+        `progress` receives the number of further chunks written; if it raises, nothing is stored.
+        Requires at least one row. Raises InputError for an invalid name.
         """
         check_name(name)
-        # Nobody sees this name, which no other collection can have.
+        # Nobody sees this name, and no other collection can have it.
         target = f"{name} (new)" if reset else name
         with self.transaction(), self._writing() as connection:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
@@ -96,7 +96,7 @@ class PgStore(PgConnection):
             ).one_or_none()
             if made is not None:
                 connection.exec_driver_sql(rows.chunk_table(*made))
-            # From here on edits of rules wait.
+            # From here on, edits of rules wait.
             with suppress(CollectionMissing), self.changing(name):
                 pass
             with self.changing(target) as (_, row):
@@ -117,8 +117,8 @@ class PgStore(PgConnection):
                 )
 
     def change_clearances(self, name: str, given: Mapping[str, Bars]) -> None:
-        """Give the chunks of a collection these clearances, at once. Their fingerprints stay, so
-        their records still count as changed; the content has none until they are indexed."""
+        """Change the clearances of chunks at once. Their fingerprints stay, so their records still
+        count as changed; the content has no fingerprint until they are indexed."""
         table = rows.chunks_of(self.registered(name).number)
         values = {
             "ids": list(given),
@@ -146,7 +146,7 @@ class PgStore(PgConnection):
             )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
-        """The vectors of a collection by the keys of their passages, as far as it has them."""
+        """The vectors of these passages that a collection has, by the passages' keys."""
         query = (
             "SELECT DISTINCT ON (passage) passage, vector::text "
             f"FROM {rows.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
@@ -155,7 +155,7 @@ class PgStore(PgConnection):
         return {key: rows.read(text) for key, text in found}
 
     def save_part(self, name: str, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
-        """Save vectors of an unfinished indexing, by a key of the embedded text."""
+        """Save vectors of unfinished indexing by the key of their text."""
         with self._writing() as connection:
             connection.exec_driver_sql(
                 "INSERT INTO ragfilter_embedded SELECT %(name)s, %(model)s, * FROM "
@@ -167,7 +167,7 @@ class PgStore(PgConnection):
             )  # fmt: skip
 
     def parts(self, name: str, *, embedder: str) -> dict[str, Vectors]:
-        """The vectors left by an interrupted indexing with the same model, by key."""
+        """The vectors left by interrupted indexing with the same model, by key."""
         found = self.read(
             "SELECT key, vector FROM ragfilter_embedded "
             "WHERE collection = %(name)s AND model = %(model)s",
@@ -176,24 +176,24 @@ class PgStore(PgConnection):
         return {key: np.frombuffer(vector, "<f4") for key, vector in found}
 
     def remove_parts(self, name: str) -> None:
-        """Delete what an interrupted indexing left."""
+        """Delete the vectors left by interrupted indexing."""
         with self._writing() as connection:
             delete = "DELETE FROM ragfilter_embedded WHERE collection = %(name)s"
             connection.exec_driver_sql(delete, {"name": name})
 
     def texts(self, name: str) -> list[Chunk]:
-        """The chunks of a collection with nothing but id, title and text."""
+        """The chunks of a collection with only id, title and text."""
         table = rows.chunks_of(self.registered(name).number)
         found = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
         return [Chunk(i, text, title=title) for i, text, title in found]
 
     def as_given(self, name: str) -> dict[str, str | None]:
-        """What the source said instead of a readable clearance, by chunk id."""
+        """The unreadable clearances in the source, as text, by chunk id."""
         table = rows.chunks_of(self.registered(name).number)
         return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
 
     def changed(self, name: str) -> datetime:
-        """When the collection was last indexed."""
+        """The time when the collection was last indexed."""
         query = "SELECT changed FROM ragfilter_collections WHERE name = %(name)s"
         changed: datetime = self.read(query, {"name": name})[0][0]
         return changed
@@ -213,14 +213,14 @@ class PgStore(PgConnection):
         self.remove_parts(name)
 
     def delete(self, name: str) -> None:
-        """Remove a collection, if it exists."""
+        """Delete a collection if it exists."""
         with self._writing() as connection:
             _drop(connection, name)
         self.remove_parts(name)
 
     @contextmanager
     def only_one(self, name: str) -> Iterator[None]:
-        """Lock a collection against other indexing and changes, in whatever process. Raises
+        """Lock a collection against indexing and changes by any other process or thread. Raises
         WorkspaceLocked."""
         with self._guard(), self._reading.connect() as connection:
             key = {
@@ -241,7 +241,7 @@ class PgStore(PgConnection):
 def _merge(
     connection: sa.Connection, table: str, part: Sequence[StoredRow], version: int, *, anew: bool
 ) -> None:
-    """Put rows into a table of chunks: at once if it is new."""
+    """Merge rows into a table of chunks, or copy them directly if it is new."""
     raw: Any = connection.connection.cursor()
     with raw as cursor:
         if anew:
@@ -259,7 +259,7 @@ def _merge(
 
 
 def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
-    """Index the chunks, their vectors too once there are many."""
+    """Create the indexes on chunks, and on their vectors once there are many."""
     table = rows.chunks_of(number)
     for statement in rows.chunk_indexes(number) if anew else ():
         connection.exec_driver_sql(statement)

@@ -1,8 +1,7 @@
-"""Tables with vectors that others made, read as collections where they are.
+"""Foreign tables with vectors, read in place as collections.
 
-LangChain, LlamaIndex and Haystack make such tables, and so do people. A chunk is a row: id, text,
-vector, and fields of it in columns or in JSON. Nothing is changed in it but rules, if that is
-allowed.
+LangChain, LlamaIndex and Haystack make such tables, and so do people. Each row is a chunk: id,
+text, vector, and fields in columns or in JSON. Only rules can be changed, if changes are allowed.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ Metric = Literal["l2", "cosine", "ip"]
 METRICS: Mapping[str, Metric] = {"l2": "l2", "cosine": "cosine", "ip": "ip"}
 OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
 DISTANCES = {"l2": "({})^2", "cosine": "{}", "ip": "1 + ({})"}
-"""From what the operator gives to the distance of each space, as Chroma has it."""
+"""Converts an operator's result to the distance of each space, as Chroma defines it."""
 IDS = ("langchain_id", "node_id")
 TEXTS = ("text", "document", "content", "chunk", "body", "page_content", "chunk_text")
 TEXT_TYPES = ("text", "varchar")
 JSON_TYPES = ("json", "jsonb")
 VECTOR_TYPES = ("vector", "halfvec")
 UNREAD = (*VECTOR_TYPES, "sparsevec", "bit", "bytea", "tsvector")
-"""Types of columns that are no fields."""
+"""Column types that are not fields."""
 INSIDES = ("_node_content", "_node_type")
-"""What LlamaIndex keeps beside the fields: the chunk once more."""
+"""Keys under which LlamaIndex stores the chunk a second time, next to the fields."""
 FIELDS_AT_ONCE = 40
-"""PostgreSQL takes 100 arguments."""
+"""Maximum number of fields per function call; PostgreSQL accepts 100 arguments."""
 COLUMNS = """
 SELECT c.oid::regclass::text, c.oid::int8, c.relname, a.attname, t.typname, a.atttypmod,
     coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)
@@ -73,7 +72,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with vectors, or a part of one: the rows of one collection of LangChain."""
+    """A table with vectors, or the part of one with the rows of one LangChain collection."""
 
     name: str
     sql: str
@@ -82,7 +81,7 @@ class Table:
     part: str = ""
 
     def column(self, name: str) -> Column:
-        """The column of this name. Raises InputError."""
+        """The column with this name. Raises InputError."""
         found = next((each for each in self.columns if each.name == name), None)
         if found is None:
             there = ", ".join(each.name for each in self.columns)
@@ -90,13 +89,13 @@ class Table:
         return found
 
     def choices(self) -> dict[str, list[str]]:
-        """Which columns may hold id, text, vector, and fields as JSON."""
+        """The columns that may hold id, text, vector, and fields as JSON."""
         kinds = {"text": TEXT_TYPES, "embedding": VECTOR_TYPES, "metadata": JSON_TYPES}
         fitting = {f: [c.name for c in self.columns if c.type in of] for f, of in kinds.items()}
         return {"id": [c.name for c in self.columns if c.type not in UNREAD], **fitting}
 
     def guess(self) -> dict[str, str]:
-        """Which columns hold id, text and vector, as far as names and types tell."""
+        """The columns that probably hold id, text and vector, judged by names and types."""
         fitting, key = self.choices(), next((c.name for c in self.columns if c.key), "")
         ids, texts = fitting["id"], fitting["text"]
         return {
@@ -107,7 +106,7 @@ class Table:
 
 
 class TableStore(Reader):
-    """The tables with vectors in a database of others. Thread-safe. Raises StoreError."""
+    """The tables with vectors in a foreign database. Thread-safe. Raises StoreError."""
 
     what = "collection"
     called = "The database"
@@ -116,14 +115,14 @@ class TableStore(Reader):
         """Open the database at an address. Raises InputError, StoreUnavailable."""
         self._tables: dict[str, Table] = {}
         self.asked: Callable[[str], tuple[Mapping[str, str], str]] = lambda name: ({}, "")
-        """By name, the columns of fields and the metric that were asked for."""
+        """The requested columns of fields and the requested metric, by name."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.edits = 0
-        """How often rules were changed from here."""
+        """The number of times this object has changed rules."""
         super().__init__(address, timeout_s=timeout_s)
 
     def names(self) -> list[str]:
-        """What can be opened, in order."""
+        """The names of everything that can be opened, in order."""
         by_table: dict[tuple[str, int, str], list[Column]] = {}
         for sql, oid, name, *column in self.read(COLUMNS):
             by_table.setdefault((sql, oid, name), []).append(Column(*column))
@@ -153,7 +152,7 @@ class TableStore(Reader):
         return self._tables[name]
 
     def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every table that can be opened, by name, as it would be without being asked for more."""
+        """Every table that can be opened, by name, as opened without further choices."""
         return tuple(TableCollection(self, name).info() for name in self.names())
 
     def collection(self, name: str, *, embedder: str = "") -> TableCollection:
@@ -161,20 +160,20 @@ class TableStore(Reader):
         return self.opened(name, *self.asked(name))
 
     def outdated(self, version: str) -> bool:
-        """Whether a table has changed since it had this version, as far as this process has seen.
-        Does not ask the database."""
+        """Whether a table has changed since this version, as far as this process has seen. Does not
+        query the database."""
         table, _, _ = version.partition(":")
         kept = (version for version, _ in self.catalogues.values())
         return any(each != version and each.startswith(f"{table}:") for each in kept)
 
     def opened(self, name: str, columns: Mapping[str, str], metric: str) -> TableCollection:
-        """The table called `name`, with these columns of fields. Raises CollectionMissing,
+        """Open the table called `name` with these columns of fields. Raises CollectionMissing,
         InputError."""
         return TableCollection(self, name, columns, metric)
 
 
 class TableCollection(RowCollection):
-    """One table of others."""
+    """One foreign table."""
 
     ours = False
     embedder = ""
@@ -232,7 +231,7 @@ class TableCollection(RowCollection):
 
     @property
     def version(self) -> str:
-        """The server counts the changes. Changes by others may take ten seconds to show."""
+        """The server's count of changes. Changes by others may take ten seconds to show."""
         (counts,) = self._store.read(CHANGES, {"table": self._table.oid})
         return ":".join(map(str, (self._table.oid, *counts, self._store.edits)))
 
@@ -257,7 +256,7 @@ class TableCollection(RowCollection):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        # The fields of what is found are read again, so that no clearance is an old one.
+        # Read the fields of the hits again, so that no clearance is outdated.
         found = super().nearest(vector, n, ids=ids, where=where)
         if where is not None:
             admits = metadata.admission(where)
@@ -296,8 +295,8 @@ class TableCollection(RowCollection):
         return ((i, rows.read(text)) for i, text in found)
 
     def catalogue(self) -> Catalogue:
-        """Every chunk by id without text, however many there are: no condition is checked by the
-        database, because its fields may hold anything."""
+        """Every chunk by id without text, whatever their number: the database checks no conditions,
+        because its fields may hold anything."""
         return self.entries()
 
     def entries(self) -> Catalogue:
@@ -355,7 +354,7 @@ class TableCollection(RowCollection):
 
     @property
     def _there(self) -> str:
-        """The condition of a row that is a chunk."""
+        """The condition that a row is a chunk."""
         filled = (f"c.{_name(c.name)} IS NOT NULL" for c in (self._vector, self._key))
         part = ["c.collection_id = %(part)s::uuid"] if self._table.part else []
         return " AND ".join((*filled, *part))
@@ -366,7 +365,7 @@ class TableCollection(RowCollection):
 
     @property
     def _selected(self) -> str:
-        """All fields of a row: JSON of the columns, then each column of JSON."""
+        """All fields of a row: its columns as JSON, then each JSON column."""
         pairs = [f"{_text(f)}, c.{_name(c)}" for f, c in self._plain.items()]
         parts = (pairs[at : at + FIELDS_AT_ONCE] for at in range(0, len(pairs), FIELDS_AT_ONCE))
         plain = " || ".join(f"jsonb_build_object({', '.join(part)})" for part in parts)
@@ -375,7 +374,7 @@ class TableCollection(RowCollection):
 
     @staticmethod
     def _fields(plain: Mapping[str, Any], *inside: object) -> dict[str, Any]:
-        """The fields of a row. A column comes before a field in JSON of the same name."""
+        """The fields of a row. A column takes precedence over a JSON field of the same name."""
         found: dict[str, Any] = {}
         for own in inside:
             found |= own if isinstance(own, dict) else {}
@@ -394,7 +393,7 @@ class TableCollection(RowCollection):
             yield i, metadata.to_entry(i, self._fields(*own))
 
     def _get(self, ids: Sequence[str] | None, fields: str) -> Iterable[tuple[Any, ...]]:
-        """The id and these fields of each of these chunks that is known, or of all."""
+        """Yield the id and these fields of the known ones among these chunks, or of all."""
         given, condition = dict(self._given), self._there
         if ids is not None:
             held, keys = self._with(ids)
@@ -404,8 +403,8 @@ class TableCollection(RowCollection):
         return cast(Iterable[tuple[Any, ...]], self._store.read(query, given))
 
     def _with(self, ids: Sequence[str]) -> tuple[str, list[str]]:
-        """The condition that a row has one of these ids, and the ids, as far as a row can have
-        them."""
+        """The condition that a row has one of these ids, and the ids among them that a row can
+        have."""
         name, kind = f"c.{_name(self._key.name)}", self._key.type
         if kind in ("int2", "int4", "int8"):
             most = 2 ** (8 * int(kind[3:]) - 1)
@@ -426,10 +425,10 @@ def _is_uuid(text: str) -> bool:
 
 
 def _name(name: str) -> str:
-    """A column's name in SQL with parameters."""
+    """Quote a column's name for SQL with parameters."""
     return '"' + name.replace('"', '""').replace("%", "%%") + '"'
 
 
 def _text(text: str) -> str:
-    """A text in SQL with parameters."""
+    """Quote a text for SQL with parameters."""
     return "'" + text.replace("'", "''").replace("%", "%%") + "'"
