@@ -1,4 +1,4 @@
-"""What is served: Streamlit's settings, the navigation, and the pages.
+"""The served app: Streamlit's settings, the navigation, and the pages.
 
 Streamlit runs `app.py` and `pages/` of this folder, or the same files of a checkout. It searches
 the folder of `app.py` for modules, so no module there may have the name of another library's.

@@ -327,9 +327,7 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, count: int) -> 
 
 def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
     paired, gain = compared.paired, compared.paired.gain
-    sure = (
-        "B is better" if gain.shows_gain else "B is worse" if gain.shows_loss else "not told apart"
-    )
+    sure = "B is better" if gain.shows_gain else "B is worse" if gain.shows_loss else "unclear"
     sure = "tuned on labels" if any(compared.in_sample) else sure
     chunks, tokens = (
         (compared.mean(figure, "a"), compared.mean(figure, "b")) for figure in ("kept", "tokens")

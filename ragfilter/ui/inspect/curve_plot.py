@@ -6,7 +6,7 @@ While tuning, it has ticks, and a strip below with the steps between the hits th
 cutoff.
 
 The curve is the list that was cut: hits that reached the cutoff are at places 1, 2, 3 … of that
-list. Hits dropped earlier are between those places, by their value.
+list. Hits dropped earlier are between these places, by value.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class AnswerSide:
 
     @property
     def label(self) -> str:
-        """What the page calls it."""
+        """The side's name on the page."""
         return "plain search" if self.name == "unfiltered" else self.name
 
     def renumbered(self, text: str, citation: re.Pattern[str] = _CITATION) -> str:

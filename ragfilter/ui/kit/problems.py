@@ -144,7 +144,7 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
         _place(
             "no-question",
             "Ask a question to see the filter at work",
-            "One wide search finds candidates, and the filter drops what the question does not "
+            "One wide search finds candidates, and the filter drops chunks the question does not "
             "need.",
         )
 

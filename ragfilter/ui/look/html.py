@@ -42,7 +42,7 @@ def text(value: object) -> str:
 
 
 def prose(words: str) -> str:
-    """Our own text, in which `code` is between backticks."""
+    """Our own text as HTML, with `code` between backticks."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words))
 
 

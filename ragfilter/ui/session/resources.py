@@ -151,7 +151,7 @@ class CachedEmbedder:
     """`inner`, with its vectors cached on `shelf`.
 
     With `only_known` the model is never called: an unknown text raises ModelError. `progress` is
-    told of every few texts, and ends the work if it raises; what was embedded stays cached.
+    told of every few texts. If it raises, the work ends, but embedded texts stay cached.
     """
 
     inner: Embedder

@@ -90,7 +90,7 @@ def entered(name: str) -> Any:
 def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[Any, ...]) -> None:
     value, shown = st.session_state[key], state.session().shown
     known, labels = shown.get(key, (value, None))
-    # Until the browser has drawn the new widget, it reports what the old one shows.
+    # Until the browser has drawn the new widget, it reports the old one's value.
     if key == current(name) or value != known:
         shown[key] = value, labels
         on_change(value, *args)

@@ -1,6 +1,6 @@
 // Keeps a session's unsaved rules in the browser. It reads the stored drafts once per session
-// before it changes them, because a restarted server has forgotten the previous session. Tabs share the
-// drafts, so each tab stores only its own changes.
+// before it changes them, because a restarted server has forgotten the last session. Tabs share
+// the drafts, so each tab stores only its own changes.
 const NAME = "ragfilter-drafts"
 let asked, before
 
