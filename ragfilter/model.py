@@ -361,7 +361,7 @@ class Rounds:
 
 
 class Gap(NamedTuple):
-    """The step between the hits at 1-based `after_rank` and the next one."""
+    """The step from the hit at 1-based `after_rank` to the next one."""
 
     after_rank: int
     size: float

@@ -14,8 +14,8 @@ Users' own files add to the packaged ones, and replace those with the same name.
 without a workspace. A process has only one such folder, from the workspace opened last, because
 settings are checked wherever they are made.
 
-`ragfilter.judge.prompt` adds the answer format to every variant, and that chunk text is data,
-because the parser and the guards depend on it. Files are read once per opened workspace.
+`ragfilter.judge.prompt` tells the judge in every variant how to answer, and that chunk text is
+data, because the parser and the guards depend on it. Files are read once per opened workspace.
 """
 
 from __future__ import annotations
