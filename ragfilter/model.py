@@ -61,10 +61,10 @@ class Chunk:
 
     def __post_init__(self) -> None:
         department: object = self.department
-        named = department is None or isinstance(department, str)
-        if not named:
+        is_department = department is None or isinstance(department, str)
+        if not is_department:
             object.__setattr__(self, "department", None)
-        if not named or readable_level(self.clearance) is None:
+        if not is_department or readable_level(self.clearance) is None:
             object.__setattr__(self, "clearance", None)
 
     @property

@@ -65,8 +65,8 @@ class Catalogue(dict[str, Chunk]):
     @cached_property
     def audiences(self) -> tuple[Chunk, ...]:
         """One chunk for every combination of source, clearance and department."""
-        found = {(c.source, c.clearance, c.department): c for c in self.values()}
-        return tuple(found.values())
+        by_audience = {(c.source, c.clearance, c.department): c for c in self.values()}
+        return tuple(by_audience.values())
 
     def visible(self, user: User) -> int:
         """How many chunks `user` can see."""

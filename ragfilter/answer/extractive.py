@@ -236,8 +236,11 @@ def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
         return {}
     title_names = comparison.title_names
-    named = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
-    return {w: set().union(*(own.get(w, numbers) for own in named)) for w, numbers in facts.items()}
+    title_sides = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
+    return {
+        w: set().union(*(own.get(w, numbers) for own in title_sides))
+        for w, numbers in facts.items()
+    }
 
 
 def _agreement(unit: Unit, facts: Facts) -> int:

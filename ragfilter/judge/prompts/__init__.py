@@ -100,8 +100,8 @@ def described() -> dict[str, str]:
 
 
 def _every() -> Mapping[str, PromptVariant]:
-    named = os.environ.get(VARIABLE)
-    return _read(FOLDER, _own or (_whole(Path(named)) if named else None))
+    own_folder = os.environ.get(VARIABLE)
+    return _read(FOLDER, _own or (_whole(Path(own_folder)) if own_folder else None))
 
 
 def _whole(folder: Path) -> Path:
