@@ -61,10 +61,10 @@ class Chunk:
 
     def __post_init__(self) -> None:
         department: object = self.department
-        named = department is None or isinstance(department, str)
-        if not named:
+        is_department = department is None or isinstance(department, str)
+        if not is_department:
             object.__setattr__(self, "department", None)
-        if not named or readable_level(self.clearance) is None:
+        if not is_department or readable_level(self.clearance) is None:
             object.__setattr__(self, "clearance", None)
 
     @property
@@ -342,7 +342,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of the iterative re-query: the ids asked for, and what became of them."""
+    """One round of the iterative re-query: the ids asked for, and their outcome."""
 
     number: int
     retrieved: tuple[str, ...]
@@ -361,7 +361,7 @@ class Rounds:
 
 
 class Gap(NamedTuple):
-    """The step between the hits at 1-based `after_rank` and the next one."""
+    """The step from the hit at 1-based `after_rank` to the next one."""
 
     after_rank: int
     size: float
@@ -418,7 +418,7 @@ class CutoffDetail:
 
     @property
     def value_name(self) -> str:
-        """What the values are, in words."""
+        """The kind of values, in words."""
         return VALUE_NAMES.get(self.value_kind) or f"distance by {self.score}"
 
 

@@ -1,4 +1,4 @@
-"""What the core needs from stores and models. Adapters and test fakes implement these protocols."""
+"""The protocols that stores and models must implement. Adapters and test fakes implement them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragfilter.model import Chunk, Space, User
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
-"""Called with (done, total); may raise to stop the work."""
+"""Called with (done, total); can raise to stop the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Catalogue(dict[str, Chunk]):
     @cached_property
     def audiences(self) -> tuple[Chunk, ...]:
         """One chunk for every combination of source, clearance and department."""
-        found = {(c.source, c.clearance, c.department): c for c in self.values()}
-        return tuple(found.values())
+        by_audience = {(c.source, c.clearance, c.department): c for c in self.values()}
+        return tuple(by_audience.values())
 
     def visible(self, user: User) -> int:
         """How many chunks `user` can see."""
@@ -161,7 +161,7 @@ class TextSearch(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Scores chunks for a query, from 0 to 1, in the given order. Higher is better."""
+    """Scores texts for a query, from 0 to 1, in the order given. Higher is better."""
 
     @property
     def name(self) -> str: ...

@@ -212,8 +212,8 @@ class CollectionTests:
         """Among `rules` chunks whose rules a query meets."""
         ids = None if rules is None else [chunk.id for chunk in MANY[-rules:]]
         exact = MemoryCollection(MANY, MANY_VECTORS).nearest(QUERY, wanted, ids=ids, where=where)
-        found = many.nearest(QUERY, wanted, ids=ids, where=where)
-        assert [i for i, _ in found] == [i for i, _ in exact]
+        pairs = many.nearest(QUERY, wanted, ids=ids, where=where)
+        assert [i for i, _ in pairs] == [i for i, _ in exact]
 
     @pytest.mark.parametrize("rules", [(), RULES[:1], RULES[1:]], ids=len)
     @pytest.mark.parametrize("where", WHERES, ids=str)
@@ -233,10 +233,10 @@ class CollectionTests:
             collection = make(CHUNKS, VECTORS)
             self.damage(collection, how)
             boss = User(100, ("ops", "hr", "5"))
-            found = collection.nearest(QUERY, 99, where=Where(boss))
+            pairs = collection.nearest(QUERY, 99, where=Where(boss))
             entries = (collection.catalogue() or {}).values()
             chunks = collection.chunks([chunk.id for chunk in CHUNKS]).values()
-            assert (how, found) == (how, [])
+            assert (how, pairs) == (how, [])
             assert (how, [c for c in (*entries, *chunks) if boss.sees(c)]) == (how, [])
             assert len(collection.nearest(QUERY, 99, where=Where(UNRESTRICTED))) == len(CHUNKS)
 

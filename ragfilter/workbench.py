@@ -134,8 +134,8 @@ class Workbench:
         from ragfilter.answer.stream import Prices
 
         where = self.deployment
-        given = Prices(where.price_prompt, where.price_completion, where.currency)
-        return given if given.prompt or given.completion else None
+        listed_prices = Prices(where.price_prompt, where.price_completion, where.currency)
+        return listed_prices if listed_prices.prompt or listed_prices.completion else None
 
     @property
     def labels(self) -> LabelBook:
@@ -168,8 +168,8 @@ class Workbench:
     @property
     def template_folder(self) -> Path:
         """The folder of the user's own prompt templates: as configured, else in the workspace."""
-        named = self.deployment.rule_templates
-        return Path(named) if named else self.workspace.path / "templates"
+        own_folder = self.deployment.rule_templates
+        return Path(own_folder) if own_folder else self.workspace.path / "templates"
 
     def templates(self) -> tuple[Template, ...]:
         """The prompt templates, the user's own before the packaged ones. Raises InputError."""
@@ -352,9 +352,9 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
 def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
     """The deployment that the environment describes; `data_dir` is a folder or an address. Raises
     SettingsError with the name of the variable."""
-    given: dict[str, Any] = {} if data_dir is None else {"workspace": str(data_dir)}
+    arguments: dict[str, Any] = {} if data_dir is None else {"workspace": str(data_dir)}
     try:
-        return Deployment(**given)
+        return Deployment(**arguments)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])

@@ -161,8 +161,8 @@ def sent(hit: Hit) -> str:
 
 @lru_cache(maxsize=4096)
 def _estimated(title: str, source: str, text: str) -> int:
-    named = estimate(title[: 4 * TITLE_CHARS]) + estimate(source[: 4 * SOURCE_CHARS])
-    return FRAME_TOKENS + named + estimate(text)
+    heading_tokens = estimate(title[: 4 * TITLE_CHARS]) + estimate(source[: 4 * SOURCE_CHARS])
+    return FRAME_TOKENS + heading_tokens + estimate(text)
 
 
 def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:

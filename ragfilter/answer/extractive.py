@@ -29,9 +29,9 @@ MAX_UNITS = 300
 WITHIN = 0.15
 """Further quotes must be this close to the best score."""
 SAME = 0.92
-"""Two quotes with vectors this similar say the same."""
+"""Two quotes with vectors at least this similar say the same."""
 REPEATED = 0.9999
-"""The same for two rows that a comparison needs."""
+"""The same limit for two rows that a comparison needs."""
 ROW_BONUS = 0.25
 FAR = 0.4
 """A quote below this score does not answer the query, with the bundled model (design.md#parts)."""
@@ -236,8 +236,11 @@ def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
         return {}
     title_names = comparison.title_names
-    named = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
-    return {w: set().union(*(own.get(w, numbers) for own in named)) for w, numbers in facts.items()}
+    title_sides = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
+    return {
+        w: set().union(*(own.get(w, numbers) for own in title_sides))
+        for w, numbers in facts.items()
+    }
 
 
 def _agreement(unit: Unit, facts: Facts) -> int:

@@ -136,8 +136,8 @@ def command(
                 values[name] = kind(**{member: values.pop(member) for member in members})
             return function(**values)
 
-        taken = [option.replace(kind=keyword) for option in options]
-        run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+        keywords = [option.replace(kind=keyword) for option in options]
+        run.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
         del run.__wrapped__
         run.__annotations__ = {}
         group.command(name, **given)(run)

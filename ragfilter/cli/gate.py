@@ -67,11 +67,11 @@ def gate(
         raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
     loaded, user = filtering.load()
     settings = loaded.settings
-    limits = [gating.read_limit(given, "least", option="--min") for given in least or ()]
-    limits += [gating.read_limit(given, "most", option="--max") for given in most or ()]
+    limits = [gating.read_limit(text, "least", option="--min") for text in least or ()]
+    limits += [gating.read_limit(text, "most", option="--max") for text in most or ()]
     drops = [
-        gating.read_limit(given, "most", option="--max-drop", among=gating.SHARES)
-        for given in max_drop or ()
+        gating.read_limit(text, "most", option="--max-drop", among=gating.SHARES)
+        for text in max_drop or ()
     ]
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
@@ -153,17 +153,17 @@ def _watch(log_file: Path, baseline: Path | None) -> int:
     if baseline is None:
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     now = gating.read_log(log_file)
-    found = gating.shifts(gating.answers(gating.read(baseline)), now)
-    if not found:
+    shifts = gating.shifts(gating.answers(gating.read(baseline)), now)
+    if not shifts:
         raise InputError(
             "There are too few questions to compare.",
             remedy=f"At least {gating.MIN_QUERIES} on each side are needed.",
         )
-    told = gating.what_moved(found)
+    verdict = gating.what_moved(shifts)
     output.show(
-        {"queries": len(now), "drift": found, "verdict": told},
+        {"queries": len(now), "drift": shifts, "verdict": verdict},
         f"{log_file.name}: {counted(len(now), 'question')}",
-        *(f"{'MOVED' if shift.moved else 'ok':6s}  {shift}" for shift in found),
-        told,
+        *(f"{'MOVED' if shift.moved else 'ok':6s}  {shift}" for shift in shifts),
+        verdict,
     )
-    return BROKEN if told else 0
+    return BROKEN if verdict else 0

@@ -62,23 +62,23 @@ def import_(
     if qrels is None:
         refuse("without --qrels", by_llm=by_llm)
     collection = place.collection
-    asked, rows = read_import(queries, qrels)
+    questions, rows = read_import(queries, qrels)
     with place.open("labels") as bench:
         (ids, incomplete), set_name = place.entries(bench), name or queries.stem
         unknown = query_sets.import_set(
-            bench.labels, collection, set_name, asked, rows, ids,
+            bench.labels, collection, set_name, questions, rows, ids,
             who=qrels.name if qrels else "", made_by="llm" if by_llm else "human", replace=replace,
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
         )  # fmt: skip
     document = place.head(incomplete) | {
-        "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
+        "set": set_name, "queries": len(questions), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
     if unknown and not output.as_json:
         output.warn(
             f"{counted(len(unknown), 'labelled id')} not in the collection, such as {unknown[0]!r}."
         )
-    counts = f"{counted(len(asked), 'query')}, {counted(len(rows), 'label')}"
+    counts = f"{counted(len(questions), 'query')}, {counted(len(rows), 'label')}"
     output.show(document, f"{collection}: query set {set_name} with {counts}\n")
 
 
@@ -87,9 +87,9 @@ def _import_spans(place: Place, path: Path, sources: Path | None) -> None:
     with place.open("labels") as bench:
         store = bench.collection(place.collection)
         chunks = store.chunks([*store.entries()]).values()
-        made = add_spans(bench.labels, place.collection, chunks, spans, who=path.name)
+        summary = add_spans(bench.labels, place.collection, chunks, spans, who=path.name)
         incomplete = store.incomplete
-    _show_mapped(place, made, incomplete)
+    _show_mapped(place, summary, incomplete)
 
 
 @command(labels, "map", json=True)
@@ -101,17 +101,17 @@ def map_(place: Place, dry_run: DryRun = False) -> None:
     with place.open("labels") as bench:
         store = bench.collection(place.collection)
         keep_quotes(bench, place.collection)
-        made = remap_labels(bench, place.collection, dry=dry_run)
+        remapping = remap_labels(bench, place.collection, dry=dry_run)
         incomplete = store.incomplete
-    _show_mapped(place, made, incomplete)
+    _show_mapped(place, remapping, incomplete)
 
 
 def _show_mapped(place: Place, made: Relabelled, incomplete: str) -> None:
     output.show(
         place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost},
         f"{place.collection}: {made.words or 'no label had to be mapped'}",
-        *(f"  {found}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}"
-          for query, quoted, found in made.lost),
+        *(f"  {candidates}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}"
+          for query, quoted, candidates in made.lost),
     )  # fmt: skip
 
 
@@ -131,9 +131,9 @@ def export(
         catalogue, _ = place.entries(bench)
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
         standing = bench.labels.standing(collection)
-        asked = {text.strip() for text in people.queries.values()}
+        questions = {text.strip() for text in people.queries.values()}
         visible = {each.id: each for each in visible_labels(standing, catalogue, user)
-                if each.made_by == "human" and each.query in asked}  # fmt: skip
+                if each.made_by == "human" and each.query in questions}  # fmt: skip
         if spans:
             keep_quotes(bench, collection)
         lines = [*span_lines(visible, bench.labels.quotations(collection))] if spans else []
@@ -261,9 +261,9 @@ def undo(
         me = bench.deployment.user
         own = (label for label in bench.labels.standing(place.collection)
                if (label.who, label.made_by) == (me, "human"))  # fmt: skip
-        taken = sorted(own, key=lambda label: label.id)[-last:]
-        bench.labels.take_back([label.id for label in taken])
-    lines = [f"taken back: {each.chunk_id} = {each.grade} for {each.query!r}" for each in taken]
+        latest = sorted(own, key=lambda label: label.id)[-last:]
+        bench.labels.take_back([label.id for label in latest])
+    lines = [f"taken back: {each.chunk_id} = {each.grade} for {each.query!r}" for each in latest]
     output.emit(output.text_of(*lines or [f"{me} has no labels in {place.collection}"]))
 
 

@@ -62,24 +62,24 @@ def import_(
 ) -> None:
     """Import questions and retrieved chunks from traces as a query set. Inspect can filter them
     with other settings."""
-    found = read_traces(traces)
+    recordings = read_traces(traces)
     with place.open("runs") as bench:
         store = bench.collection(place.collection)
         chunks = store.chunks([*store.entries()]).values()
         texts = {chunk.text.strip(): chunk.id for chunk in chunks}
-        hits = {query: matched(documents, texts) for query, documents in found.items()}
+        hits = {query: matched(documents, texts) for query, documents in recordings.items()}
         query_sets.import_set(
             bench.labels, place.collection, name or traces.stem,
-            {query_id(query): query for query in found}, (), (), who="", replace=replace,
+            {query_id(query): query for query in recordings}, (), (), who="", replace=replace,
             otherwise="Choose another --name, or replace it with --replace.",
         )  # fmt: skip
         bench.labels.record(place.collection, {query: ids for query, ids in hits.items() if ids})
-    total, known = sum(map(len, found.values())), sum(map(len, hits.values()))
-    document = {"set": name or traces.stem, "queries": len(found), "hits": known,
+    total, known = sum(map(len, recordings.values())), sum(map(len, hits.values()))
+    document = {"set": name or traces.stem, "queries": len(recordings), "hits": known,
                 "unknown_hits": total - known}  # fmt: skip
     if known < total:
         output.warn(f"{counted(total - known, 'hit')} not in the collection, by id or text.")
-    counts = f"{counted(len(found), 'query')}, {counted(known, 'recorded hit')}"
+    counts = f"{counted(len(recordings), 'query')}, {counted(known, 'recorded hit')}"
     text = f"{place.collection}: query set {document['set']} with {counts}\n"
     output.show(document, text)
 

@@ -50,8 +50,8 @@ def serve_app(
     # the first visit, so that a second process is refused immediately.
     resources = import_module("ragfilter.ui.session.resources").open_resources()
     # Streamlit prints the address when it is served.
-    named = shown(place) if bench.deployment.address else place
-    output.emit(f"workspace: {named}  (Ctrl+C stops the app)\n")
+    shown_place = shown(place) if bench.deployment.address else place
+    output.emit(f"workspace: {shown_place}  (Ctrl+C stops the app)\n")
     script = files("ragfilter") / "streamlit_app" / "app.py"
     try:
         with suppress(click.Abort):

@@ -211,14 +211,15 @@ def fit_reranker(
             labels.labelled, plain, backends, user, progress=output.progress("gathered")
         )
         reranker = bench.reranker(settings.quality)
-        made = fit(pools, labels.qrels, reranker, depth=depth, progress=output.progress("scored"))
+        fitted = fit(pools, labels.qrels, reranker, depth=depth, progress=output.progress("scored"))
         head = place.head(backends.incomplete)
-    values = {"quality.reranker_slope": made.slope, "quality.reranker_offset": made.offset}
+    values = {"quality.reranker_slope": fitted.slope, "quality.reranker_offset": fitted.offset}
     if out is not None:
         write_text(out, to_toml(settings.with_values(values), loaded.profile), remedy=OTHER_OUT)
     output.show(
-        head | asdict(made) | {"settings": values, "settings_file": out},
-        f"{reranker.name}: {made.hits} hits of {made.queries} queries, {made.relevant} relevant",
+        head | asdict(fitted) | {"settings": values, "settings_file": out},
+        f"{reranker.name}: {fitted.hits} hits of {fitted.queries} queries, "
+        f"{fitted.relevant} relevant",
         *(f"{path} = {value:g}" for path, value in values.items()),
         "" if out is None else WRITTEN.format(out),
     )

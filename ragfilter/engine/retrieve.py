@@ -198,8 +198,8 @@ def _gather(
         known = ((i, search.known[i]) for i, _ in pairs if i in search.known)
         chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in known}
     else:
-        named = {i for entity in entities for i in entity.ids} | scores.keys()
-        chunks = _payload(pairs, named, reach, search, passes, wide=wide)
+        named_ids = {i for entity in entities for i in entity.ids} | scores.keys()
+        chunks = _payload(pairs, named_ids, reach, search, passes, wide=wide)
     hits = tuple(
         Hit(chunks[i], d, rank, findings.found_by.get(i, "query"), scores=scores.get(i, {}))
         for rank, (i, d) in enumerate(pairs, start=1)

@@ -198,9 +198,9 @@ class Target:
 
 def read_target(text: str) -> Target:
     """Parse a target. Raises InputError."""
-    named = {"f1": Target("f1"), "f2": Target("f2")}
-    if text in named:
-        return named[text]
+    targets = {"f1": Target("f1"), "f2": Target("f2")}
+    if text in targets:
+        return targets[text]
     match = re.fullmatch(r"tokens@(0?\.\d+|1(?:\.0+)?)", text)
     if match and float(match[1]):
         return Target("tokens", float(match[1]))

@@ -256,10 +256,10 @@ def suggest(
     With `labelled` questions, the proposals are also measured."""
     chunks = list(chunks)
     families = find_families(chunks)
-    asked = list(questions)
+    texts = list(questions)
     if labelled is not None:
-        asked += [pool.query for pool in labelled.pools.values()]
-    proposals = propose(families, [*asked, *(chunk.text for chunk in chunks)])
+        texts += [pool.query for pool in labelled.pools.values()]
+    proposals = propose(families, [*texts, *(chunk.text for chunk in chunks)])
     proposed = {each.family for each in proposals}
     families = tuple(family for family in families if family.pattern in proposed)
     if labelled is None or not proposals:

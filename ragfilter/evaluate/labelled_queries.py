@@ -117,6 +117,6 @@ def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> La
 
 def labels_version(labels: Labels) -> str:
     """A hash that changes with every labelled question and its labels."""
-    asked = {i: labels.queries[i] for i in labels.qrels}
-    text = dumps([asked, labels.qrels], sort_keys=True, ensure_ascii=True)
+    queries = {i: labels.queries[i] for i in labels.qrels}
+    text = dumps([queries, labels.qrels], sort_keys=True, ensure_ascii=True)
     return blake2b(text.encode(), digest_size=6).hexdigest()

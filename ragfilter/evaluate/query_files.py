@@ -194,16 +194,16 @@ def read_import(
     """Read questions in any of these formats with their labels: none if there is no qrels file, or
     if it is empty. Queries with the same text become one question, and the higher grade counts.
     Notes go to `tell`. Raises InputError with file and line."""
-    asked = read_questions(queries)
+    questions = read_questions(queries)
     labels: Qrels = {} if qrels is None else read_qrels(qrels, tell=tell)
     if qrels is not None and labels:
-        labels = known(asked, labels, queries, qrels, tell=tell)
+        labels = known(questions, labels, queries, qrels, tell=tell)
     grades: dict[tuple[str, str], int] = {}
-    for i, text in asked.items():
+    for i, text in questions.items():
         for chunk_id, grade in labels.get(i, {}).items():
             pair = (text.strip(), chunk_id)
             grades[pair] = max(grade, grades.get(pair, grade))
-    return asked, [(text, chunk_id, grade) for (text, chunk_id), grade in grades.items()]
+    return questions, [(text, chunk_id, grade) for (text, chunk_id), grade in grades.items()]
 
 
 def read_questions(path: Path) -> dict[str, str]:
@@ -229,8 +229,8 @@ def write(
     qrels.tsv (BEIR) or qrels.txt (TREC), and qrels-llm.tsv or qrels-llm.txt for the labels
     `by_llm`. Returns the paths. Raises InputError."""
     queries, ending = folder / "queries.jsonl", "tsv" if form == "beir" else "txt"
-    asked = [{"_id": i, "text": text} for i, text in labels.queries.items()]
-    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in asked)
+    query_rows = [{"_id": i, "text": text} for i, text in labels.queries.items()]
+    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in query_rows)
     written = {queries: lines, folder / f"qrels.{ending}": _qrels(labels.qrels, form)}
     if by_llm is not None:
         written[folder / f"qrels-llm.{ending}"] = _qrels(by_llm.qrels, form)
@@ -292,7 +292,7 @@ def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
     `sources` is the folder of the texts in which `start` and `end` count characters from 0; a quote
     does not need it. Raises InputError with file and line.
     """
-    spans = [_span(given, where, sources) for where, given in json_objects(path, SPAN)]
+    spans = [_span(row, where, sources) for where, row in json_objects(path, SPAN)]
     if not spans:
         raise InputError(f"{path} holds no labels.", remedy="Name another file.")
     return spans
@@ -353,7 +353,7 @@ Recordings = dict[str, list[RecordedDocument]]
 def read_traces(path: Path) -> Recordings:
     """Read the questions in a file's retriever spans. If a question is repeated, the last span
     counts. Raises InputError, also if there are none."""
-    found: Recordings = {}
+    recordings: Recordings = {}
     for where, line in json_objects(path, TRACE):
         try:
             spans = list(_spans(line))
@@ -366,24 +366,24 @@ def read_traces(path: Path) -> Recordings:
                 if match := DOCUMENT.fullmatch(key):
                     by_place.setdefault(int(match[1]), {})[match[2]] = whole(str(value))
             if query and by_place:
-                found[query] = [
+                recordings[query] = [
                     RecordedDocument(each.get("id", ""), each.get("content", ""))
                     for _, each in sorted(by_place.items())
                 ]
-    if not found:
+    if not recordings:
         raise InputError(
             f"{path} has no span with a question (input.value) and retrieval.documents.",
             remedy="Export retriever spans, with their texts.",
         )
-    return found
+    return recordings
 
 
 def matched(documents: list[RecordedDocument], texts: Mapping[str, str]) -> list[str]:
     """The chunk ids of these documents, found by id or by text; others are left out. `texts` maps
     whole text → chunk id."""
     ids = set(texts.values())
-    found = (d.id if d.id in ids else texts.get(d.content.strip(), "") for d in documents)
-    return list(dict.fromkeys(filter(None, found)))
+    ids_in_order = (d.id if d.id in ids else texts.get(d.content.strip(), "") for d in documents)
+    return list(dict.fromkeys(filter(None, ids_in_order)))
 
 
 def _spans(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -418,6 +418,6 @@ def _question(value: Any) -> str:
             inside = loads(text)
         except (ValueError, RecursionError):
             return text
-        given = (inside.get(name) for name in ASKED_IN)
-        return next((each.strip() for each in given if isinstance(each, str)), text)
+        candidates = (inside.get(name) for name in ASKED_IN)
+        return next((each.strip() for each in candidates if isinstance(each, str)), text)
     return text

@@ -38,8 +38,10 @@ def labelled(
     book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
 ) -> dict[str, str]:
     """The questions with a label that `user` can see, by id. Raises StoreError."""
-    asked = {each.query for each in visible_labels(book.standing(collection), catalogue, user)}
-    return {i: q for i, q in book.queries(collection, LABELLED).items() if q in asked}
+    visible_questions = {
+        each.query for each in visible_labels(book.standing(collection), catalogue, user)
+    }
+    return {i: q for i, q in book.queries(collection, LABELLED).items() if q in visible_questions}
 
 
 def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
@@ -172,8 +174,12 @@ def _qrels(
     people, every = qrels_of(standing), qrels_of(standing, llm=llm)
     qrels = {}
     for query_id, text in queries.items():
-        asked = text.strip()
-        grades = {**every.get(asked, {}), **shipped.get(query_id, {}), **people.get(asked, {})}
+        question = text.strip()
+        grades = {
+            **every.get(question, {}),
+            **shipped.get(query_id, {}),
+            **people.get(question, {}),
+        }
         if grades:
             qrels[query_id] = grades
     return qrels

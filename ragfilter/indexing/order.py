@@ -225,8 +225,8 @@ def carry_out(
         rules=rules,
         progress=partial(report, "texts embedded, chunks written"),
     )
-    told = remap_labels(bench, name, before=labelled).words if labelled is not None else ""
-    return Done(indexed, tuple(refused), left_out, told)
+    notice = remap_labels(bench, name, before=labelled).words if labelled is not None else ""
+    return Done(indexed, tuple(refused), left_out, notice)
 
 
 def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:

@@ -242,16 +242,16 @@ class Queue(database.Book):
         if not self._read(first):
             return None
         with self._writing() as connection:
-            found = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
-            if found is None:
+            row = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
+            if row is None:
                 return None
-            this = (_jobs.c.id == found.id) & free
-            begun = Standing("running") if found.tries < MAX_TRIES else KILLED
-            mine = {**_row(begun), "worker": worker, "tries": found.tries + 1}
+            this = (_jobs.c.id == row.id) & free
+            begun = Standing("running") if row.tries < MAX_TRIES else KILLED
+            mine = {**_row(begun), "worker": worker, "tries": row.tries + 1}
             done = connection.execute(_jobs.update().where(this).values(mine))
             if not done.rowcount or not begun.open:
                 return None
-        return self.job(found.id)
+        return self.job(row.id)
 
     def unpack(self, job: IndexJob) -> None:
         """Unpack the files that came with a job, unless this machine has them."""
@@ -268,8 +268,10 @@ class Queue(database.Book):
             this &= _jobs.c.worker == worker
         with self._writing() as connection:
             done = {"parcel": b""} if standing.state == "done" else {}
-            told = _jobs.update().where(this).values(_row(standing) | done).returning(_jobs.c.stop)
-            stop: int | None = connection.execute(told).scalar_one_or_none()
+            update = (
+                _jobs.update().where(this).values(_row(standing) | done).returning(_jobs.c.stop)
+            )
+            stop: int | None = connection.execute(update).scalar_one_or_none()
         return stop == 0
 
 

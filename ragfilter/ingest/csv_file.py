@@ -78,8 +78,8 @@ def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[st
 
 
 def _check(names: list[str], place: str, *, numbered: bool) -> None:
-    named = [name for name in names if name]
-    twice = next((name for name, n in Counter(named).items() if n > 1), None)
+    filled = [name for name in names if name]
+    twice = next((name for name, n in Counter(filled).items() if n > 1), None)
     if twice is not None:
         refuse(place, f"the header names the field {twice!r} twice", CSV_REMEDY)
     if "text" not in names or not (numbered or {"id", "_id"} & set(names)):

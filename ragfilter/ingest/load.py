@@ -128,12 +128,12 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
     if not any(name.lower().endswith(INDEXED) for name in files):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
-    if asked := _questions_and_labels(files):
+    if query_files := _questions_and_labels(files):
         log.warning(
             "%s: questions and labels are skipped: %s. Import them as a query set: `labels import`",
-            source, ", ".join(asked),
+            source, ", ".join(query_files),
         )  # fmt: skip
-    files = {name: file for name, file in files.items() if name not in asked}
+    files = {name: file for name, file in files.items() if name not in query_files}
     descriptions, known = load_openapi(folder, files, reading)
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
     if others := [name for name, loader in loaders.items() if not loader and name not in known]:
@@ -171,10 +171,10 @@ def stage(
     """
     refused: list[InputError] = []
     try:
-        for given, content in files:
+        for name, content in files:
             left = limit - sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
             try:
-                refused += _stage(given, content, folder, left)
+                refused += _stage(name, content, folder, left)
             except InputError as error:
                 refused.append(error)
     except OSError as error:

@@ -47,8 +47,8 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
     if little and max(sizes.values()) >= MUCH:
         gaps.append(f"{'N' if gaps else 'n'}ext to no text on {_ranges(little)}")
     yield from records[:-1]
-    told = [f"{source}: {'. '.join(gaps)}. {SCANNED}."] if gaps else []
-    yield records[-1]._replace(warnings=(*records[-1].warnings, *told))
+    warnings = [f"{source}: {'. '.join(gaps)}. {SCANNED}."] if gaps else []
+    yield records[-1]._replace(warnings=(*records[-1].warnings, *warnings))
 
 
 def _ranges(numbers: list[int]) -> str:

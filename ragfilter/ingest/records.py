@@ -66,7 +66,7 @@ class ReadOptions:
     skip: Callable[[InputError], None] | None = None
 
     def __post_init__(self) -> None:
-        named = [column for column in self.columns.values() if column]
+        columns = [column for column in self.columns.values() if column]
         unknown = sorted(self.columns.keys() - set(COLUMNS))
         for wrong, message, remedy in (
             (not SHORTEST <= self.size <= MOST, f"Passages cannot have {self.size} characters.",
@@ -76,7 +76,7 @@ class ReadOptions:
              f"Choose an overlap from 0 to {self.size // 2}, half the size."),
             (unknown, f"There is no field {unknown[:1]} that a column could hold.",
              f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata."),
-            (len({*named}) < len(named), "One column is named for two fields.",
+            (len({*columns}) < len(columns), "One column is named for two fields.",
              "Name another column for one of them."),
             (self.columns and not self.columns.get("text"), "No column is named for the text.",
              "Name the column that holds it."),
@@ -210,10 +210,10 @@ def given_id(raw: Mapping[str, Any]) -> Any:
 
 
 def _id(raw: Mapping[str, Any], place: str) -> str:
-    given = given_id(raw)
-    value = _as_id(given)
-    if given is not None and value is None:
-        refuse(place, f"the id must be a string, not {_kind(given)}", "Write it in quotes.")
+    own_id = given_id(raw)
+    value = _as_id(own_id)
+    if own_id is not None and value is None:
+        refuse(place, f"the id must be a string, not {_kind(own_id)}", "Write it in quotes.")
     if not value or not value.strip():
         refuse(place, "the id is missing or empty", 'Give every record its own "id".')
     return whole(value)
@@ -287,21 +287,21 @@ def _is_vector(key: object, value: Any) -> bool:
     array_like = getattr(value, "ndim", 0) or hasattr(value, "to_list")
     if array_like or isinstance(value, bytes | bytearray | array):
         return True
-    named = _VECTOR.search(str(key)) is not None
+    has_vector_name = _VECTOR.search(str(key)) is not None
     if isinstance(value, str):
         head = value[:64].strip()
         many = len(value[: 64 * MANY].replace(",", " ").split()) >= MANY
         # NumPy leaves out the middle of long arrays.
-        listed = many or " ... " in head or (named and head[:1] in ("[", "{", "("))
-        packed = named and _PACKED.fullmatch(head)
+        listed = many or " ... " in head or (has_vector_name and head[:1] in ("[", "{", "("))
+        packed = has_vector_name and _PACKED.fullmatch(head)
         return bool(packed or (_NUMBERS.fullmatch(head) and listed))
     if isinstance(value, Mapping):
-        return named and all(_is_number(v) or _is_vector(key, v) for v in value.values())
+        return has_vector_name and all(_is_number(v) or _is_vector(key, v) for v in value.values())
     if not isinstance(value, Sequence) or not value:
         return False
     if isinstance(value[0], list | tuple):
         return _is_vector(key, value[0])
-    return (named or len(value) >= MANY) and all(map(_is_number, value[:8]))
+    return (has_vector_name or len(value) >= MANY) and all(map(_is_number, value[:8]))
 
 
 def _is_number(value: object) -> bool:

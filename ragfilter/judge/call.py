@@ -122,8 +122,8 @@ class JudgementCache:
         # Anyone may have written the file, so its content counts for this prompt only.
         if judgement is None or (judgement.model, judgement.prompt_key) != key:
             return None
-        named = {verdict.chunk_id for verdict in judgement.verdicts}
-        return judgement if named and named <= set(judgement.asked) else None
+        judged_ids = {verdict.chunk_id for verdict in judgement.verdicts}
+        return judgement if judged_ids and judged_ids <= set(judgement.asked) else None
 
 
 def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:

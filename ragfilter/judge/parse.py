@@ -107,7 +107,7 @@ class _NamedAction(NamedTuple):
 
 
 class _ChunkIds:
-    """The ids that were asked about, and what a decision about them looks like."""
+    """The ids that were asked about, with patterns for decisions on them."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = frozenset(ids)

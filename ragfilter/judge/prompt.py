@@ -224,8 +224,8 @@ def _block(lines: Sequence[str], text: str, *, shortened: bool) -> Block:
 
 
 def _lines(chunk: Chunk, shown: Mapping[str, str], fields: Collection[str]) -> list[str]:
-    named = (f"{name}: {defuse(value)}" for name, value in shown.items() if name in fields)
-    return ["<chunk>", f"id: {defuse(' '.join(chunk.id.split()))}", *named, "content:"]
+    fields_shown = (f"{name}: {defuse(value)}" for name, value in shown.items() if name in fields)
+    return ["<chunk>", f"id: {defuse(' '.join(chunk.id.split()))}", *fields_shown, "content:"]
 
 
 def _every(chunk: Chunk, score: str) -> dict[str, str]:
@@ -249,19 +249,19 @@ def excerpt(query: str, text: str, tokens: int) -> str:
     costs = [estimate(part) + 2 for part in parts]
     if not best or costs[best[0]] > tokens:
         return head(parts[best[0]] if best else text, max(0, tokens))
-    taken: list[int] = []
+    chosen_places: list[int] = []
     for place in best:
         if costs[place] <= tokens:
-            taken.append(place)
+            chosen_places.append(place)
             tokens -= costs[place]
     pieces: list[str] = []
     expected = 0
-    for place in sorted(taken):
+    for place in sorted(chosen_places):
         pieces += [parts[place]] if place == expected else [GAP, parts[place]]
         expected = place + 1
     return " ".join(pieces)
 
 
 def no_room(settings: Judge) -> str:
-    """The error of a prompt that asks about no chunk."""
+    """The error for a prompt that asks about no chunk."""
     return f"a prompt of {settings.max_prompt_tokens} tokens has no room for a single chunk"

@@ -1,5 +1,5 @@
-"""What a layer is: `apply(hits, inputs) -> LayerOutput`, pure, and a `LayerSpec` that describes it
-to the rest of the program. Each layer's file declares both."""
+"""The interface of a layer: `apply(hits, inputs) -> LayerOutput`, pure, and a `LayerSpec` that
+describes it to the rest of the program. Each layer's file declares both."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class LayerSpec:
     """The label of a button and the settings it changes, offered if the layer let nothing through.
     Without settings, the text says why nothing is offered. None: offer to switch the layer off."""
     limits: bool = False
-    """Whether it decides how many stay. The headline is the line of the last one that did."""
+    """Whether it decides how many stay. The headline is the line of the last that changed that."""
     candidates: Callable[[Settings], int] | None = None
     """The most chunks that it looks at after clearance and rules; their texts are fetched. None if
     that is not known: it then gets all that the page would gather, with their texts."""

@@ -1,6 +1,6 @@
 """Clearance: hide chunks that the user cannot see. It is the first layer, and it fails closed.
 
-`model.User` decides who may see what. Source: Adaptive Retrieval System, "Security Filtering";
+`model.User` decides who can see what. Source: Adaptive Retrieval System, "Security Filtering";
 docs/design.md#clearance.
 """
 

@@ -1,4 +1,4 @@
-"""context: keep what fits into the answer's prompt. Source: docs/design.md#context."""
+"""context: keep the hits that fit into the answer's prompt. Source: docs/design.md#context."""
 
 from __future__ import annotations
 

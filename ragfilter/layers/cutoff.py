@@ -238,9 +238,9 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     settings, pool = inputs.settings.cutoff, inputs.pool
     values_of = strategy(settings.strategy).values_of
     if settings.score and values_of is None:
-        named = distances_by_score(pins + free, settings.score, pool)
-        if named:
-            return _by_score(pins, free, named, inputs)
+        score_by_id = distances_by_score(pins + free, settings.score, pool)
+        if score_by_id:
+            return _by_score(pins, free, score_by_id, inputs)
     if inputs.reranked and pool.scores_are_ranks:
         return _by_place(pins, free, ORDERED, inputs.far_end)
     reranked = inputs.reranked and bool(free)
@@ -417,13 +417,13 @@ def _unused(settings: Settings) -> frozenset[str]:
     cutoff = settings.cutoff
     every = frozenset(name for each in strategies().values() for name in each.reads)
     idle = every - frozenset(strategy(cutoff.strategy).reads)
-    named = cutoff.score or settings.retrieval.lexical
+    wants_scores = cutoff.score or settings.retrieval.lexical
     return idle.union(
         {"prefix"} if cutoff.target not in BETA else (),
         {"tuned_on"} if cutoff.tuned_on is None else (),
         {"recall"} if cutoff.target != "recall" else (),
-        {"score"} if strategy(cutoff.strategy).values_of or not named else (),
-        () if named or cutoff.limits else {"limits"},
+        {"score"} if strategy(cutoff.strategy).values_of or not wants_scores else (),
+        () if wants_scores or cutoff.limits else {"limits"},
     )
 
 

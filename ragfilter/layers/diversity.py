@@ -64,9 +64,9 @@ def _decide(
     least = min((covered[word] for word in held), default=0)
     if least >= settings.per_part:
         words = sorted(held)
-        named = ", ".join(f"“{word}”" for word in words[:SHOWN_WORDS])
+        word_list = ", ".join(f"“{word}”" for word in words[:SHOWN_WORDS])
         more = f" and {len(words) - SHOWN_WORDS} more" if len(words) > SHOWN_WORDS else ""
-        reason = f"{named}{more}: in {least} better chunks; {settings.per_part} are enough"
+        reason = f"{word_list}{more}: in {least} better chunks; {settings.per_part} are enough"
         per_part = settings.per_part
         return Decision(hit.id, "diversity", "dropped", reason, least, per_part, PER_PART)
     reason = "unlike every better chunk"
@@ -120,11 +120,11 @@ def _text(text: str) -> _Text:
 
 def _telling_words(query: str, hits: Sequence[Hit]) -> dict[str, frozenset[str]]:
     """The words of the question that each hit contains, except words that most hits contain."""
-    asked = _text(query).words
-    held = {hit.id: asked & _text(hit.chunk.passage).words for hit in hits}
-    count = Counter(word for words in held.values() for word in words)
+    query_words = _text(query).words
+    words_by_id = {hit.id: query_words & _text(hit.chunk.passage).words for hit in hits}
+    count = Counter(word for words in words_by_id.values() for word in words)
     telling = frozenset(word for word, n in count.items() if n <= len(hits) / 2)
-    return {i: words & telling for i, words in held.items()}
+    return {i: words & telling for i, words in words_by_id.items()}
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:

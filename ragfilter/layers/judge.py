@@ -108,24 +108,26 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     if not hits:
         return LayerOutput(())
     settings = inputs.settings.judge
-    asked = candidates(hits, settings, inputs.pool.space, inputs.pinned)
-    unasked = _unasked(hits, asked, inputs)
-    if not asked:
+    candidate_hits = candidates(hits, settings, inputs.pool.space, inputs.pinned)
+    unasked = _unasked(hits, candidate_hits, inputs)
+    if not candidate_hits:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return LayerOutput((), unasked, status="low_quality_results", message=message)
-    prompt = prompt_for_user(asked, inputs.pool, inputs.settings, inputs.user)
+    prompt = prompt_for_user(candidate_hits, inputs.pool, inputs.settings, inputs.user)
     if not prompt.asked:
-        return _nearest(asked, unasked, inputs, error=no_room(settings))
+        return _nearest(candidate_hits, unasked, inputs, error=no_room(settings))
     judgement = _judgement_of(prompt, inputs.pool.judgements)
     if judgement is None:
-        step = _nearest(asked, unasked, inputs)
+        step = _nearest(candidate_hits, unasked, inputs)
         why = "1 chunk waits" if len(prompt.asked) == 1 else f"{len(prompt.asked)} chunks wait"
         why += " for the LLM's verdict"
-        return replace(step, needs=(Need("judge", "judge", tuple(hit.id for hit in asked), why),))
+        return replace(
+            step, needs=(Need("judge", "judge", tuple(hit.id for hit in candidate_hits), why),)
+        )
     if judgement.error or not judgement.verdicts:
-        step = _nearest(asked, unasked, inputs, error=judgement.error or NO_DECISION)
+        step = _nearest(candidate_hits, unasked, inputs, error=judgement.error or NO_DECISION)
         return replace(step, detail=JudgeDetail(judgement))
-    return _obey(asked, unasked, judgement, inputs)
+    return _obey(candidate_hits, unasked, judgement, inputs)
 
 
 def settings_without_judge(settings: Settings) -> Settings:
@@ -218,7 +220,7 @@ def _obey(
     discarded = frozenset(v.chunk_id for v in judgement.verdicts if v.action == "DISCARD")
     brought: dict[str, Hit] = {}
     steps: list[ExpandedChunk] = []
-    held = {hit.id for hit in kept}
+    kept_ids = {hit.id for hit in kept}
     find_hit = _finder(inputs)
 
     def find(chunk_id: str) -> Chunk | None:
@@ -232,9 +234,9 @@ def _obey(
             continue
         for reached in walk(root.chunk, depth=verdict.depth, most=most, find=find):
             hit = find_hit(reached.chunk.id)
-            if hit is None or hit.id in held:
+            if hit is None or hit.id in kept_ids:
                 continue
-            held.add(hit.id)
+            kept_ids.add(hit.id)
             # A hit that a search found stays as it is.
             brought[hit.id] = hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
             steps.append(ExpandedChunk(hit.id, root.id, reached.via, reached.step))
@@ -307,8 +309,8 @@ def _finder(inputs: LayerInput) -> Callable[[str], Hit | None]:
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     judgement = result.judgement
-    asked = judgement is not None and not judgement.error and hit.id in judgement.asked
-    return "did not help, according to the LLM" if asked else "came too far down the list"
+    was_judged = judgement is not None and not judgement.error and hit.id in judgement.asked
+    return "did not help, according to the LLM" if was_judged else "came too far down the list"
 
 
 def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:

@@ -35,15 +35,15 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         checks = ((hit.id, inputs.scan.check(hit.chunk.rule)) for hit in kept)
         holding = ((i, check.reason) for i, check in checks if check.holds)
         met = dict(islice(holding, settings.retrieval.k))
-    named = _references(kept, met, inputs)
-    pinned = {**met, **named}
+    referenced = _references(kept, met, inputs)
+    pinned = {**met, **referenced}
     if not inputs.explain:
         return LayerOutput(kept, pinned=pinned)
     decisions: list[Decision] = []
     for hit, ok in zip(hits, passes, strict=True):
         outcome: Outcome = "pinned" if hit.id in pinned else "kept" if ok else "dropped"
-        reason = named.get(hit.id) or inputs.scan.check(hit.chunk.rule).reason
-        by = REFERENCES if hit.id in named else ""
+        reason = referenced.get(hit.id) or inputs.scan.check(hit.chunk.rule).reason
+        by = REFERENCES if hit.id in referenced else ""
         decisions.append(Decision(hit.id, "query_must", outcome, reason, setting=by))
     own = [place for place, hit in enumerate(hits) if hit.found_by == "query"]
     k, max_rounds = settings.retrieval.k, settings.query_must.max_rounds
@@ -91,10 +91,10 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     n = trace.count("dropped")
-    named = sum(decision.setting == REFERENCES for decision in trace.decisions)
+    references = sum(decision.setting == REFERENCES for decision in trace.decisions)
     line = "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
     line = line if n else "every chunk passes its rule"
-    return f"{line}; pins {chunks(named)} that the best one refers to" if named else line
+    return f"{line}; pins {chunks(references)} that the best one refers to" if references else line
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:

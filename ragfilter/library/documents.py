@@ -23,7 +23,7 @@ from ragfilter.text.numbers import counted
 Metrics = Metric | Mapping[str, Metric]
 """A metric, or the metric of each named score."""
 METRICS = f"metric={' or '.join(', '.join(map(repr, get_args(Metric))).rsplit(', ', 1))}"
-"""The metrics in words."""
+"""The metrics, as listed in messages."""
 
 RANGE: dict[Metric, tuple[float, float]] = {
     "l2": (0.0, 4.0),
@@ -121,11 +121,11 @@ def to_hits(
     the number of documents, and for documents of unknown form.
     """
     metrics = check_metrics(metric)
-    named: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
+    metric_by_name: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
     metric = None if isinstance(metrics, Mapping) else metrics
     documents = [_read(doc, place, metric) for place, doc in enumerate(_each(docs, "documents"), 1)]
-    if named or isinstance(scores, Mapping):
-        columns = _columns(documents, scores, named)
+    if metric_by_name or isinstance(scores, Mapping):
+        columns = _columns(documents, scores, metric_by_name)
         values: list[Any] = columns.get(DENSE, [None] * len(documents))
     else:
         columns = {}
@@ -142,7 +142,7 @@ def to_hits(
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
     chunks = _with_ids([(i + 1, documents[i].chunk) for i in places])
     placed = {name: [column[i] for i in places] for name, column in columns.items()}
-    named_scores = _named_scores(placed, named, len(places))
+    named_scores = _named_scores(placed, metric_by_name, len(places))
     unranked = [
         Hit(chunk, 0.0, 0, scores=own, doc=documents[i].doc)
         for chunk, own, i in zip(chunks, named_scores, places, strict=True)
@@ -150,7 +150,7 @@ def to_hits(
     dense = [hit.scores[DENSE] for hit in unranked if DENSE in hit.scores]
     numbers = [None if columns else numbers[i] for i in places]
     if dense:
-        metric = named[DENSE]
+        metric = metric_by_name[DENSE]
         far = max(dense, key=lambda score: score.distance)
         numbers = [hit.scores.get(DENSE, far).value for hit in unranked]
     dense_values = [score.value for score in dense]
@@ -228,9 +228,9 @@ def _to_hits(
     missing = len(scores) - len(numbers)
     warnings: tuple[str, ...] = ()
     if missing and (metric is not None or numbers):
-        given = "" if metric is None else f"The metric is {metric}, but "
+        opening = "" if metric is None else f"The metric is {metric}, but "
         lack = f"{missing} of {len(scores)} scores {'is' if missing == 1 else 'are'} missing"
-        warnings = (f"{given}{lack}, so only the order given is used.",)
+        warnings = (f"{opening}{lack}, so only the order given is used.",)
     elif metric is not None:
         warnings = examine([score for score in known if score is not None], metric)
     elif numbers:
@@ -257,12 +257,12 @@ def _to_hits(
 def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
     """Give ids to chunks at these 1-based places. A chunk without an id gets its place or, if
     another has that id, the first free number after all places."""
-    taken = {chunk.id for _, chunk in placed}
+    used_ids = {chunk.id for _, chunk in placed}
     last = max((place for place, _ in placed), default=0)
-    free = (str(number) for number in count(last + 1) if str(number) not in taken)
+    free = (str(number) for number in count(last + 1) if str(number) not in used_ids)
 
     def unused(place: int) -> str:
-        return next(free) if str(place) in taken else str(place)
+        return next(free) if str(place) in used_ids else str(place)
 
     return [chunk if chunk.id else replace(chunk, id=unused(place)) for place, chunk in placed]
 
@@ -382,13 +382,13 @@ def _to_chunk(raw: dict[str, Any], place: int, *, foreign: bool) -> tuple[Chunk,
         raw["id"] = "-"
     if "page_content" in raw:
         raw["text"] = raw.pop("page_content")
-    named = f"document {place}"
+    name = f"document {place}"
     try:
-        record = to_record(raw, place=named)
+        record = to_record(raw, place=name)
     except InputError:
         if not foreign:
             raise
-        chunk, warnings = _forgive(raw, named)
+        chunk, warnings = _forgive(raw, name)
         nameless = nameless or given_id(raw) is None
     else:
         chunk, warnings = record.chunk, record.warnings

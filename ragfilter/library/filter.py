@@ -89,8 +89,8 @@ class Filter:
             ("judge", self.judge, ChatModel, "judge"),
             ("pruner", self.pruner, Pruner, "prune"),
         ):
-            named = isinstance(getattr(model, "name", None), str)
-            if model is not None and not (named and isinstance(model, protocol)):
+            has_name = isinstance(getattr(model, "name", None), str)
+            if model is not None and not (has_name and isinstance(model, protocol)):
                 raise InputError(
                     f"The {what} {model!r} lacks a name or a method of "
                     f"protocols.{protocol.__name__}.",

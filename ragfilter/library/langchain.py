@@ -148,10 +148,10 @@ def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
     """The `user` and `k` in a run's configuration, which chains pass on. Raises InputError if
     `user` is not a User."""
     known = ensure_config(config).get("configurable", {})
-    given = {name: known[name] for name in ("user", "k") if known.get(name) is not None}
-    if not isinstance(given.get("user"), User | None):
-        raise InputError(f"The user is {given['user']!r}.", remedy="Pass a User.")
-    return given
+    arguments = {name: known[name] for name in ("user", "k") if known.get(name) is not None}
+    if not isinstance(arguments.get("user"), User | None):
+        raise InputError(f"The user is {arguments['user']!r}.", remedy="Pass a User.")
+    return arguments
 
 
 def chunk_tools(

@@ -1,4 +1,4 @@
-"""The result as users of the library and its adapters see it."""
+"""The result that the library and its adapters return."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ class ChunkTools:
             chunk = find_any(chunk_id)
             return chunk if chunk is not None and self.user.sees(chunk) else None
 
-        asked = dict.fromkeys(map(whole, ids))
-        roots = [chunk for chunk in map(find, asked) if chunk is not None]
+        wanted_ids = dict.fromkeys(map(whole, ids))
+        roots = [chunk for chunk in map(find, wanted_ids) if chunk is not None]
         reached = dict.fromkeys(
             step.chunk.id
             for root in roots
@@ -121,15 +121,15 @@ class ChunkTools:
         # Check again on the whole chunks: one indexed in the meantime may be hidden.
         there = {
             chunk.id: _document(chunk, tuple(filter(find, chunk.refs)))
-            for chunk in where.chunks([*asked, *reached]).values()
+            for chunk in where.chunks([*wanted_ids, *reached]).values()
             if self.user.sees(chunk)
         }
         return {
             "status": "incomplete_collection" if where.incomplete else "ok",
             "message": where.incomplete,
-            "chunks": [there[i] for i in asked if i in there],
-            "expanded": [there[i] for i in reached if i in there and i not in asked],
-            "missing": [i for i in asked if i not in there],
+            "chunks": [there[i] for i in wanted_ids if i in there],
+            "expanded": [there[i] for i in reached if i in there and i not in wanted_ids],
+            "missing": [i for i in wanted_ids if i not in there],
         }
 
 

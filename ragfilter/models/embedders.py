@@ -239,7 +239,7 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         if not texts:
             return np.zeros((0, _dimension(model)), dtype=np.float32)
         try:
-            # No longer than the model can read.
+            # At most the length that the model can read.
             most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
             encoded = model.encode(
                 [whole(text[:most]) for text in texts], batch_size=BATCH,

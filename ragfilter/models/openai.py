@@ -398,7 +398,7 @@ class OpenAIChat:
                 part = blamed or next((each for each in tried if each in optional), "")
                 if not part or error.status_code not in REFUSALS or stop.is_set():
                     raise
-                log.info("%s refused %s; asked again without", self._at.model, part)
+                log.info("%s refused %s; asked again without it", self._at.model, part)
                 left_out.append(part)
                 del optional[part]
 

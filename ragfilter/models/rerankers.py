@@ -54,7 +54,7 @@ TokenVectors = npt.NDArray[np.float16]
 
 
 class LateInteraction:
-    """Mean over the query's tokens of the best cosine with a token of the chunk, as a probability.
+    """The mean, over the query's tokens, of the best cosine with a chunk's token, as a probability.
 
     Token vectors of chunks are cached (by content, up to `cache_bytes`), so that a second query
     over the same chunks encodes only the query. Thread-safe.
@@ -77,7 +77,7 @@ class LateInteraction:
         return [float(1 / (1 + np.exp(-(SLOPE * s + OFFSET)))) for s in self.raw(query, texts)]
 
     def raw(self, query: str, texts: Sequence[str]) -> list[float]:
-        """The mean best cosine (-1..1) of each text, before it is mapped. Raises ModelError."""
+        """The mean best cosine (-1..1) of each text, before mapping. Raises ModelError."""
         if not texts:
             return []
         # Without the query's two special tokens. A chunk keeps its own, which query words without a

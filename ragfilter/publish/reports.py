@@ -93,8 +93,8 @@ def viewed(user: User) -> str:
     """The user for whom a report was made, in words."""
     if user.unrestricted:
         return "everyone: clearance is off"
-    named = f", departments {', '.join(user.departments)}" if user.departments else ""
-    return f"level {user.level}{named}"
+    departments = f", departments {', '.join(user.departments)}" if user.departments else ""
+    return f"level {user.level}{departments}"
 
 
 @cache

@@ -228,8 +228,8 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
         return (story.message or "Nothing was found.",)
     were = "was" if story.brought == 1 else "were"
     brought = f"{numbers.count(story.brought)} more {were} added, since others refer there."
-    told = [_passing(story), brought if story.brought else "", story.unjudged, story.message]
-    return (*filter(None, told), *([_prompt(story, price, currency)] if story.kept else []))
+    parts = [_passing(story), brought if story.brought else "", story.unjudged, story.message]
+    return (*filter(None, parts), *([_prompt(story, price, currency)] if story.kept else []))
 
 
 def counted(words: str, n: int) -> str:

@@ -85,7 +85,7 @@ def _of(
     spec = layer(trace.layer)
     by = [(d.setting, d.outcome) for d in trace.decisions if d.setting]
     dropped = Counter(path for path, outcome in by if outcome == "dropped")
-    held = sum((spec.holds, "kept") == each for each in by)
+    n_kept = sum((spec.holds, "kept") == each for each in by)
     value = result.settings.get
     for path, why in spec.unreached(trace, result).items():
         if path not in dropped:
@@ -96,8 +96,8 @@ def _of(
     # The layer that acts last decides about the highest ranks, so it comes first.
     for path in reversed(dropped):
         yield SettingLimit(path, value(path), dropped[path])
-    if held:
-        yield SettingLimit(spec.holds, value(spec.holds), held=held)
+    if n_kept:
+        yield SettingLimit(spec.holds, value(spec.holds), held=n_kept)
 
 
 def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:
@@ -115,8 +115,8 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
     elif detail.value_kind == "probability":
         own = {}
     elif score := result.settings.cutoff.score:
-        named = detail.value_kind == "named"
-        own = distances_by_score(result.hits, score, result.pool) if named else {}
+        has_name = detail.value_kind == "named"
+        own = distances_by_score(result.hits, score, result.pool) if has_name else {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
 
 

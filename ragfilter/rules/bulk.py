@@ -113,8 +113,8 @@ def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
             continue
         if stored is not None or change.onto_none:
             try:
-                made = change.edit(stored if isinstance(stored, Rule) else Rule())
-                rule = made and parse(made.text)
+                edited = change.edit(stored if isinstance(stored, Rule) else Rule())
+                rule = edited and parse(edited.text)
             except RuleError as error:
                 refused[chunk.id] = str(error)
                 continue

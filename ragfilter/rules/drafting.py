@@ -228,14 +228,14 @@ def _suggest(
     draft = replace(draft, category=template.category, prompt_version=version)
     if not chunk.passage.strip():
         return replace(draft, error=NO_TEXT, failed="chunk")
-    asked = messages(chunk, template)
-    draft, answer = _ask(draft, chat, asked, deadline)
+    prompt = messages(chunk, template)
+    draft, answer = _ask(draft, chat, prompt, deadline)
     if draft.error:
         return draft
     first = read(answer, chunk)
     if first.faults and deadline - perf_counter() >= MIN_REPAIR_S:
-        asked = (*asked, *_complaint(answer, first.faults))
-        again, answer = _ask(draft, chat, asked, deadline)
+        prompt = (*prompt, *_complaint(answer, first.faults))
+        again, answer = _ask(draft, chat, prompt, deadline)
         if again.error and first.rule is None:
             errors = f"{'; '.join(first.faults)}; asked again: {again.error}"
             return replace(again, error=errors)

@@ -85,8 +85,8 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
         entries[chunk.title].append(chunk)
     entries.pop("", None)
     counted = [*_by_title(entries)]
-    taken = {member.chunk.title for family in counted for member in family.members}
-    others = {title: some for title, some in entries.items() if title not in taken}
+    titles = {member.chunk.title for family in counted for member in family.members}
+    others = {title: some for title, some in entries.items() if title not in titles}
     families = [*counted, *_by_text(others)]
     return tuple(sorted(families, key=lambda f: (not f.is_counted, -len(f.members), f.pattern)))
 
@@ -110,18 +110,20 @@ def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
         title: {v.words for chunk in some for v in values(chunk.text) if v.words}
         for title, some in entries.items()
     }
-    held = Counter(kind for kinds in stated.values() for kind in kinds)
+    kind_counts = Counter(kind for kinds in stated.values() for kind in kinds)
     groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
     for title, own in stated.items():
-        usual = sorted((k for k in own if held[k] >= MIN_TITLES), key=lambda k: (-held[k], k))
+        usual = sorted(
+            (k for k in own if kind_counts[k] >= MIN_TITLES), key=lambda k: (-kind_counts[k], k)
+        )
         if len(usual) >= KINDS:
             groups[tuple(usual[:KINDS])].append(title)
     for kinds, titles in groups.items():
         marks = {t: some for t, some in _marks(titles).items() if len(some) <= MAX_MARKS}
-        named = [title for title in titles if marks.get(title)]
-        if len(named) >= MIN_TITLES:
+        marked_titles = [title for title in titles if marks.get(title)]
+        if len(marked_titles) >= MIN_TITLES:
             pattern = ", ".join(" ".join((*words, "#")) for words in kinds)
-            yield Family(pattern, tuple(_members(named, marks, entries)), is_counted=False)
+            yield Family(pattern, tuple(_members(marked_titles, marks, entries)), is_counted=False)
 
 
 def _members(
@@ -215,9 +217,9 @@ def propose(
             groups = tuple(map(group, member.marks))
             if _meets(member.chunk.title, groups):
                 rule = Rule(contain_one_of=groups).text
-                named = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
+                name_words = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
                 proposals.append(
-                    Proposal(member.chunk, family.pattern, rule, named, member.named, doubt)
+                    Proposal(member.chunk, family.pattern, rule, name_words, member.named, doubt)
                 )
     return tuple(proposals)
 

@@ -226,10 +226,10 @@ def _differ_in_numbers(
 def _with_value(rule: Rule, value: Value) -> Rule | None:
     """The rule with a group for the value, which replaces terms for the same thing with another
     number; None if the rule already asks for the value."""
-    own, asked = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
-    if any(_same(_meaning(term), own) for term in asked):
+    own, terms = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
+    if any(_same(_meaning(term), own) for term in terms):
         return None
-    wrong = {t for t in asked if (m := _meaning(t))[1] and _same((m[0], own[1]), own)}
+    wrong = {t for t in terms if (m := _meaning(t))[1] and _same((m[0], own[1]), own)}
     return rule.with_parts(
         contain_one_of=(
             *(group for group in rule.contain_one_of if wrong.isdisjoint(group)),
@@ -366,9 +366,9 @@ def _mode(rule: Rule) -> Iterator[Finding]:
         kind, mode, terms, others = "no_edges", "substring", unspaced, loose
         message = "Written without spaces, so word mode finds it only where it stands alone: {}."
     if terms:
-        named = ", ".join(f"“{shorten(term)}”" for term in list(terms.values())[:4])
+        term_list = ", ".join(f"“{shorten(term)}”" for term in list(terms.values())[:4])
         fix = None if others else rule.with_parts(match=mode)
-        yield _finding(kind, next(iter(terms)), message.format(named), fix, sure=False)
+        yield _finding(kind, next(iter(terms)), message.format(term_list), fix, sure=False)
 
 
 def _is_loose(term: str) -> bool:

@@ -130,9 +130,11 @@ class RuleBook:
     def scan(self, query: str, *more: RuleBook) -> Scan:
         """Decide every rule for `query`, in time linear in its length. Rules that are not in this
         book are looked up in `more`."""
-        found = self._find(query)
+        term_numbers = self._find(query)
         further = more[0].scan(query, *more[1:]) if more else None
-        return Scan(self, query, frozenset(found), self._evaluate(found).tolist(), further)
+        return Scan(
+            self, query, frozenset(term_numbers), self._evaluate(term_numbers).tolist(), further
+        )
 
     def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
         """Count how many of `queries` meet each rule, by rule text. Every query meets an unreadable
@@ -146,10 +148,10 @@ class RuleBook:
         return passes | dict.fromkeys(self.errors, total)
 
     def _find(self, query: str) -> set[int]:
-        found: set[int] = set()
+        term_numbers: set[int] = set()
         for mode, needles in self._needles.items():
-            found |= needles.find(prepared(query, mode))
-        return found
+            term_numbers |= needles.find(prepared(query, mode))
+        return term_numbers
 
     def _index(self) -> None:
         clauses: dict[frozenset[int], int] = {}

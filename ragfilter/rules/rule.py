@@ -135,8 +135,8 @@ class Rule(BaseModel):
     def terms(self) -> dict[str, str]:
         """Every term by its place, in the order of the parts."""
         forbidden = terms_at("contain_none_of", self.contain_none_of)
-        asked = (terms_at(place, group) for place, group in self.demands.items())
-        return {place: term for part in (*asked, forbidden) for place, term in part.items()}
+        groups = (terms_at(place, group) for place, group in self.demands.items())
+        return {place: term for part in (*groups, forbidden) for place, term in part.items()}
 
     @property
     def removable(self) -> tuple[str, ...]:

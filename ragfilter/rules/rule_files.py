@@ -311,8 +311,8 @@ def read_expectations(path: Path) -> tuple[Expectation, ...]:
 def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Outcome:
     """Check `rules` (chunk id → rule text, None for no rule) against the expectations. Expectations
     about other chunks are broken: chunks that the user cannot see count as missing."""
-    named = [i for expected in expectations for i, _ in expected.wanted]
-    book = RuleBook(filter(None, {rules.get(i) for i in named}))
+    expected_ids = [i for expected in expectations for i, _ in expected.wanted]
+    book = RuleBook(filter(None, {rules.get(i) for i in expected_ids}))
     broken: list[Broken] = []
     for expected in expectations:
         scan = book.scan(expected.question)
@@ -325,4 +325,4 @@ def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | N
                     continue
                 reason = check.reason
             broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
-    return Outcome(len(expectations), len(named), tuple(broken))
+    return Outcome(len(expectations), len(expected_ids), tuple(broken))

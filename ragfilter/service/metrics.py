@@ -28,7 +28,7 @@ class Metrics:
     content_type = CONTENT_TYPE
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """`paths` are the addresses that are counted by name."""
+        """`paths` are the addresses counted by name."""
         self._paths = frozenset(paths)
         self._registry = registry = CollectorRegistry()
         self._counters = {

@@ -149,15 +149,15 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
     def given(name: str, path: str, value: str) -> Given:
         return Given(f"{FROM_ENVIRONMENT} {name}", {path: value})
 
-    named = {name: environ[name] for name in SEED_VARIABLES if environ.get(name)}
-    sources = [given(name, SEED_VARIABLES[name], value) for name, value in named.items()]
-    if named.get("RERANKER_MODEL"):
+    seed_values = {name: environ[name] for name in SEED_VARIABLES if environ.get(name)}
+    sources = [given(name, SEED_VARIABLES[name], value) for name, value in seed_values.items()]
+    if seed_values.get("RERANKER_MODEL"):
         sources.append(given("RERANKER_MODEL", "quality.reranker", "cross_encoder"))
     if switch := environ.get("ENABLE_RERANKER"):
         name = "ENABLE_RERANKER"
         if not _boolean(name, switch, f"{FROM_ENVIRONMENT} {name}"):
             sources.append(given(name, "quality.reranker", "none"))
-        elif reranker == "none" and "RERANKER_MODEL" not in named:
+        elif reranker == "none" and "RERANKER_MODEL" not in seed_values:
             sources.append(given(name, "quality.reranker", "late_interaction"))
     known = {variable(f.path): f.path for f in fields()}
     others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
@@ -256,9 +256,9 @@ def _refusal(
         )
     if path in values:
         return _bad(path, values[path], origins[path])
-    named = set(_WORD.findall(reason))
+    words = set(_WORD.findall(reason))
     section = f"{path}."
-    involved = sorted({origins[p] for p in values if p.removeprefix(section) in named})
+    involved = sorted({origins[p] for p in values if p.removeprefix(section) in words})
     return SettingsError(
         f"{path}: {reason} (from {'; '.join(involved) or 'defaults'}).",
         remedy="Change one of the two.",
@@ -284,7 +284,7 @@ def _unknown(path: str, origin: str) -> SettingsError:
 
 
 SAVED = "settings"
-"""The folder of settings saved by name, in a workspace: TOML files, which `--config` reads."""
+"""The folder, in a workspace, of settings saved by name: TOML files that `--config` reads."""
 _SAVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-9]")
 
 

@@ -1,4 +1,4 @@
-"""How a setting is declared. Widgets, flags and docs read these declarations.
+"""Declarations of settings, which widgets, flags and docs read.
 
 The settings themselves are in `ragfilter.settings.schema`.
 """
@@ -187,7 +187,7 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
             literal = get_origin(leaf.annotation) is Literal
             arguments = get_args(leaf.annotation)
             table = None if literal or not arguments else cast(type[SettingTable], arguments[0])
-            named = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
+            choices = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
             high = bounds.get("le")
             yield FieldInfo(
                 path=f"{section}.{name}",
@@ -200,6 +200,6 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
                 high=high,
                 step=extra["step"],
                 ceiling=extra["ceiling"] or high,
-                options=arguments if literal else named,
+                options=arguments if literal else choices,
                 table=table,
             )

@@ -282,8 +282,8 @@ class ChromaCollection(VersionedCollection):
             if known is None:
                 known = dict(self._read_entries(ids))
             admits = rows.admission(where or Where())
-            asked = known if ids is None else dict.fromkeys(ids)
-            ids = [i for i in asked if i in known and i not in lost and admits(known[i])]
+            candidate_ids = known if ids is None else dict.fromkeys(ids)
+            ids = [i for i in candidate_ids if i in known and i not in lost and admits(known[i])]
             if isinstance(known, Catalogue) and len(ids) == len(known):
                 ids = None
         hits: list[tuple[str, float]] = []

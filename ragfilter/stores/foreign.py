@@ -81,10 +81,10 @@ class ForeignCheck:
 
 
 def openings(files: TextFiles) -> dict[str, Opening]:
-    """How each foreign collection is opened, by name. Raises StoreError if the file is damaged."""
+    """How to open each foreign collection, by name. Raises StoreError if the file is damaged."""
     try:
-        given: Mapping[str, Any] = json.loads(files.read(FILE) or "{}")
-        return {name: Opening(**values) for name, values in given.items()}
+        saved: Mapping[str, Any] = json.loads(files.read(FILE) or "{}")
+        return {name: Opening(**values) for name, values in saved.items()}
     except (InputError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(
             f"{files.folder / FILE} cannot be read: {error}.",
@@ -126,9 +126,9 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
     # Otherwise Chroma would create a new store there.
     if kind(Path(folder) / DATABASE) != "file":
         # A path that looks like an address without a scheme may contain a password.
-        named = UNSHOWN if "@" in folder else folder
+        shown_place = UNSHOWN if "@" in folder else folder
         raise InputError(
-            f"{named} is not a Chroma folder: there is no {DATABASE} in it.",
+            f"{shown_place} is not a Chroma folder: there is no {DATABASE} in it.",
             remedy="Name the folder that chromadb.PersistentClient opened, a server's URL such as "
             "http://127.0.0.1:8000, or postgresql://user@host/database.",
         )
@@ -201,7 +201,7 @@ class Stores:
         self._known: tuple[float, dict[str, Opening]] = (-inf, {})
 
     def opening(self, name: str) -> Opening:
-        """How the collection `name` is opened."""
+        """How to open the collection `name`."""
         return self._openings().get(name, Opening())
 
     def hint(self, name: str) -> str:

@@ -57,14 +57,14 @@ def export(
     if collection.incomplete:
         raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
-    given = as_given(workspace, collection.name)
+    clearances = as_given(workspace, collection.name)
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
     shown = set(ids)
     for page in pages(ids, PAGE):
         for i, chunk in collection.chunks(page).items():
             if not user.unrestricted:
                 chunk = replace(chunk, refs=tuple(filter(shown.__contains__, chunk.refs)))
-            yield to_line(chunk, given.get(i))
+            yield to_line(chunk, clearances.get(i))
 
 
 def as_given(workspace: Workspace, name: str) -> dict[str, str | None]:
@@ -254,12 +254,12 @@ def _rows(
 ) -> Iterator[StoredRow]:
     """The stored rows of a collection, with the current rules. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
-    summary, given = workspace.summary(name), as_given(workspace, name)
+    summary, clearances = workspace.summary(name), as_given(workspace, name)
     prints = summary.fingerprints if summary else {}
     for ids in pages(ordered(collection.entries()), PAGE):
         vectors = collection.vectors(ids)
         for vector, (i, chunk) in zip(vectors, collection.chunks(ids).items(), strict=True):
-            yield StoredRow(chunk, vector, given.get(i), prints.get(i, ""))
+            yield StoredRow(chunk, vector, clearances.get(i), prints.get(i, ""))
 
 
 def _checksum(name: str, workspace: Workspace) -> str:

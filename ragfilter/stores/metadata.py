@@ -40,9 +40,9 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
     no condition. An unreadable clearance is stored as text (`clearance_as_given`, if known). Text
     matches no number, so the store's own condition hides the chunk too.
     """
-    given = "" if clearance_as_given is None else whole(str(clearance_as_given))
+    clearance_text = "" if clearance_as_given is None else whole(str(clearance_as_given))
     metadata: FlatMetadata = {
-        "clearance": given if chunk.clearance is None else chunk.clearance,
+        "clearance": clearance_text if chunk.clearance is None else chunk.clearance,
         # In the form in which it is read, since conditions compare stored values.
         "department": whole(chunk.department or "").strip(),
     }

@@ -116,25 +116,25 @@ class QdrantCollection(VersionedCollection):
         admits = rows.admission(where or Where())
         while True:
             with self._store.asking() as client:
-                found = client.query_points(
+                points = client.query_points(
                     self._name, query=query, limit=size, query_filter=_condition(ids, where),
                     with_payload=["id", "clearance", "department", "source"],
                     search_params=SEARCHED if self._store.shared else None,
                 ).points  # fmt: skip
-            payloads = [(point.payload or {}, point.score**2) for point in found]
+            payloads = [(point.payload or {}, point.score**2) for point in points]
             hits = [
                 (p["id"], d) for p, d in payloads if admits(rows.to_entry(p["id"], p, ours=True))
             ]
-            if len(hits) >= n or len(found) < size:
+            if len(hits) >= n or len(points) < size:
                 return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
             size *= 2
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        found = {
+        by_id = {
             i: rows.to_chunk(i, p, p.pop("text"), ours=True)
             for i, p in self._payloads(ids, text=True)
         }
-        return {i: found[i] for i in ids if i in found}
+        return {i: by_id[i] for i in ids if i in by_id}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         self._readable()
@@ -174,15 +174,16 @@ class QdrantCollection(VersionedCollection):
     def _payloads(self, ids: Sequence[str] | None, *, text: bool) -> Iterator[tuple[str, Any]]:
         """The payloads of the known ones among these chunks, or of all, in the order written."""
         self._readable()
-        asked = models.PayloadSelectorExclude(exclude=[] if text else ["text"])
+        selector = models.PayloadSelectorExclude(exclude=[] if text else ["text"])
         if ids is None:
-            found: Iterable[list[Any]] = self._store.scroll(self._name, asked)
+            pages_of_points: Iterable[list[Any]] = self._store.scroll(self._name, selector)
         else:
             with self._store.asking() as client:
-                found = [
-                    client.retrieve(self._name, _points(page), asked) for page in pages(ids, PAGE)
+                pages_of_points = [
+                    client.retrieve(self._name, _points(page), selector)
+                    for page in pages(ids, PAGE)
                 ]
-        payloads = [point.payload for point in chain.from_iterable(found)]
+        payloads = [point.payload for point in chain.from_iterable(pages_of_points)]
         for payload in sorted(payloads, key=lambda payload: payload.pop("place")):
             yield payload.pop("id"), payload
 
@@ -343,8 +344,8 @@ def _guard(where: str) -> Iterator[None]:
                 f"The collection is not in {where} (any more).",
                 remedy="List the collections, or index it again.",
             ) from error
-        said = " ".join(str(error).split())[:300].rstrip(".")
+        message = " ".join(str(error).split())[:300].rstrip(".")
         raise StoreError(
-            f"Qdrant failed: {said}.",
+            f"Qdrant failed: {message}.",
             remedy=f"Check the address, permissions and disk of {where}, and its API key.",
         ) from error

@@ -56,7 +56,7 @@ class Relabelled:
         every = self.mapped + len(self.lost)
         if not every:
             return ""
-        counts = ((kind, sum(found == kind for *_, found in self.lost))
+        counts = ((kind, sum(outcome == kind for *_, outcome in self.lost))
                   for kind in UNFOUND)  # fmt: skip
         rest = "".join(f"; {count} {kind}" for kind, count in counts if count)
         return f"labels mapped: {self.mapped / every:.0%} ({self.mapped} of {every}{rest})"
@@ -92,16 +92,16 @@ class QuoteFinder:
         exact = [i for i in whole if quotation.quote in self._chunks[i].text]
         if ids := exact or whole:
             sure = len(ids) == 1 or self._overlap(ids, words)
-            found: Found = "exact" if exact else "normalised"
-            return Located(tuple(ids), found if sure else "ambiguous")
+            how: Found = "exact" if exact else "normalised"
+            return Located(tuple(ids), how if sure else "ambiguous")
         ids = self._cover(shared, len(words))
-        taken = {at + n for runs in shared.values() for at, size in runs for n in range(size)}
-        score = len(taken) / len(words)
+        covered = {at + n for runs in shared.values() for at, size in runs for n in range(size)}
+        score = len(covered) / len(words)
         if score < ENOUGH:
             return Located(tuple(ids), "gone", score)
         quoted = all(self._chunks[i].text in quotation.quote for i in ids)
-        found = "exact" if quoted else "normalised" if score == 1 else "fuzzy"
-        return Located(tuple(ids), found, score)
+        how = "exact" if quoted else "normalised" if score == 1 else "fuzzy"
+        return Located(tuple(ids), how, score)
 
     def _cover(self, shared: Mapping[str, Runs], size: int) -> list[str]:
         """The chunks that hold a quote of `size` words. Chunks are tried by their longest shared

@@ -127,7 +127,7 @@ class Workspace:
         return cast("PgStore", self.store()) if self.address else None
 
     def versioned_store(self) -> VersionedStore[Any]:
-        """The store of any other workspace. Raises StoreError."""
+        """The store of a workspace in a folder. Raises StoreError."""
         return cast("VersionedStore[Any]", self.store())
 
     @property

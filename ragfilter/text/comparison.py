@@ -125,7 +125,7 @@ _BARE_OR = _regex(r"\sor\s")
 
 _THAN = (
     r"(?: (?:much|far|any|a lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
-    # "Higher than the estimate" is said of an amount.
+    # "Higher than the estimate" is about an amount.
     r" (?!(?:higher|lower|greater|more|less|fewer) than the (?-i:[a-z]))"
     r"(?:<more>(?: \S+){0,6}?|\w+er) than (?P<that>(?:that|those) (?:of|in|at|for) )?"
     r"(?P<right>(?!\d|one\b|\w+ed\b|the (?:limit|budget|quote|estimate|average|sum)\b).+?)"
@@ -451,13 +451,13 @@ def _versus(sentence: str) -> list[str]:
     if not marks:
         return []
     first = _LEAD_IN.sub("", _PAUSE.split(sentence[: marks[0].start()].strip())[-1])
-    asked = _ASKED.match(first)
-    if asked or _ASKING.match(first):
+    question_word = _ASKED.match(first)
+    if question_word or _ASKING.match(first):
         # "How strong is a troll vs an ogre": the name begins after the last article or, if there is
         # none, after the question words.
-        first = first[asked.end() :] if asked else first
-        named, n = _LAST_ARTICLE.subn("", first)
-        first = named if n or not asked else first
+        first = first[question_word.end() :] if question_word else first
+        article_free, n = _LAST_ARTICLE.subn("", first)
+        first = article_free if n or not question_word else first
     sides = [first]
     for mark, end in zip(marks, [*(m.start() for m in marks[1:]), None], strict=True):
         part = _PAUSE.split(f"{sentence} "[mark.end() : end].strip())[0]
@@ -465,11 +465,15 @@ def _versus(sentence: str) -> list[str]:
             sides[-1] = f"{mark['vs'].strip(', ')} {part}"
         else:
             sides.append(part)
-    if asked and len(sides) > 1 and not any(" of " in side for side in sides[1:]):
+    if question_word and len(sides) > 1 and not any(" of " in side for side in sides[1:]):
         sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
-    if asked and not asked["who"] and (asked["verb"] or not asked["how"]):
+    if (
+        question_word
+        and not question_word["who"]
+        and (question_word["verb"] or not question_word["how"])
+    ):
         asked_of = -1 if marks[-1]["vs"] else 0
-        sides[asked_of] = (_VERB if asked["verb"] else _PREDICATE).sub("", sides[asked_of])
+        sides[asked_of] = (_VERB if question_word["verb"] else _PREDICATE).sub("", sides[asked_of])
     return sides
 
 

@@ -46,17 +46,19 @@ def short_title(title: str, width: int) -> str:
 @lru_cache(maxsize=64)
 def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
     different = list(dict.fromkeys(titles))
-    held = Counter(word for title in different for word in set(map(_key, title.split())))
+    title_counts = Counter(word for title in different for word in set(map(_key, title.split())))
     shown: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for title in different:
-        short = title if len(title) <= width else _rarest(title, held, len(different), width)
+        short = (
+            title if len(title) <= width else _rarest(title, title_counts, len(different), width)
+        )
         name, n = short, 1
-        while name in taken and len(f" ({n + 1})") < width:
+        while name in used and len(f" ({n + 1})") < width:
             n += 1
             number = f" ({n})"
             name = short_title(short, width - len(number)) + number
-        taken.add(name)
+        used.add(name)
         shown[title] = name
     return tuple(shown[title] for title in titles)
 
@@ -112,15 +114,15 @@ def _joined(words: Sequence[str], chosen: Iterable[int]) -> str:
 
 
 def _fitting(words: Iterable[str], room: int) -> list[str]:
-    taken: list[str] = []
+    fitting: list[str] = []
     for word in words:
-        room -= len(word) + (1 if taken else 0)
+        room -= len(word) + (1 if fitting else 0)
         if room < 0:
             break
-        taken.append(word)
-    while taken and not any(char.isalnum() for char in taken[-1]):
-        taken.pop()
-    return taken
+        fitting.append(word)
+    while fitting and not any(char.isalnum() for char in fitting[-1]):
+        fitting.pop()
+    return fitting
 
 
 def query_id(text: str) -> str:

@@ -3,6 +3,7 @@ change."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,17 @@ def test_an_empty_question_changes_nothing(open_page: Callable[..., Any]) -> Non
     page.ask("   ")
     assert page.strip.partition("retrieved")[0] == strip
     assert page.at.query_params["q"] == OWLBEARS
+
+
+@pytest.mark.parametrize(
+    ("question", "dropped"), [("Which monsters can turn people to stone?", "5 of 5"), (CLERIC, "")]
+)
+def test_the_headline_counts_dropped_chunks_that_are_labelled_relevant(
+    open_page: Callable[..., Any], question: str, dropped: str
+) -> None:
+    page = open_page({"q": question})
+    counted = [said for said in page.html if "labelled relevant" in said]
+    assert [dropped in re.sub("<.*?>", "", said) for said in counted] == [True] * bool(dropped)
 
 
 def test_every_panel_draws(open_page: Callable[..., Any]) -> None:

@@ -74,9 +74,11 @@ def check(
     with place.open("rules") as bench:
         if kinds and "family" in kinds:
             every = selection.select(bench, place.collection, where, user=user).chunks
-            asked = bench.labels.queries(place.collection, ASKED).values()
-            made = suggest(every, asked)
-            proposals = [made.finding(p, p.chunk) for p in made.proposals if not p.chunk.rule]
+            questions = bench.labels.queries(place.collection, ASKED).values()
+            suggestions = suggest(every, questions)
+            proposals = [
+                suggestions.finding(p, p.chunk) for p in suggestions.proposals if not p.chunk.rule
+            ]
         selected = selection.select(
             bench, place.collection, [*(where or ()), "rule=any"], user=user
         )
@@ -154,8 +156,10 @@ def run_expectations(
                 f"{rules_file}, line {line.line}: {line.error.rstrip('.')}.",
                 remedy="`ragfilter rules check --rules FILE` lists every such line.",
             )
-        named = {i for expectation in expectations for i in (*expectation.stay, *expectation.go)}
-        missing = sorted(named.difference(in_file))
+        expected_ids = {
+            i for expectation in expectations for i in (*expectation.stay, *expectation.go)
+        }
+        missing = sorted(expected_ids.difference(in_file))
         known = dict.fromkeys(missing) | {i: chunk.rule for i, chunk in in_file.items()}
         if missing:
             warn(

@@ -176,8 +176,8 @@ def _propose(
     out: Path | None,
 ) -> None:
     """Print the proposals for families, or write them to `out`. Raises InputError."""
-    asked = bench.labels.queries(place.collection, ASKED).values()
-    suggested = effect.suggest(selected.chunks, asked, known)
+    questions = bench.labels.queries(place.collection, ASKED).values()
+    suggested = effect.suggest(selected.chunks, questions, known)
     evidence, lines = suggested.evidence, []
     rows = effect.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
     records = []

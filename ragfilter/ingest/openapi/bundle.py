@@ -35,8 +35,8 @@ class Descriptions:
 
     def __init__(self, trees: Trees, read: Callable[[str], Any] = lambda source: None) -> None:
         retrieve = cache(lambda file: Resource.opaque(read(unquote(file[1:]))))
-        given = _finder(trees, Registry(retrieve=retrieve))  # type: ignore[call-arg]
-        self.trees = {source: _Bundle(source, trees, given).whole() for source in trees}
+        finder = _finder(trees, Registry(retrieve=retrieve))  # type: ignore[call-arg]
+        self.trees = {source: _Bundle(source, trees, finder).whole() for source in trees}
         self.find = _finder(self.trees, Registry())
         """Resolves an absolute reference; None if its target is not available."""
 
@@ -102,10 +102,10 @@ class _Bundle:
             for each, named_below in below_in(node, named):
                 copy[each] = self._copy(node[each], place, named_below)
             mapping = as_dict(as_dict(as_dict(copy).get("discriminator")).get("mapping"))
-            for each, given in mapping.items():
+            for each, value in mapping.items():
                 # The mapping may name a schema instead of pointing to it.
-                ends = [self._end(place, f"{at}{given}")[0] for at in ("#/components/schemas/", "")]
-                mapping[each] = next(filter(None, map(self._known, ends)), given)
+                ends = [self._end(place, f"{at}{value}")[0] for at in ("#/components/schemas/", "")]
+                mapping[each] = next(filter(None, map(self._known, ends)), value)
         return self._copies[key]
 
     def _known(self, place: str) -> str:

@@ -74,8 +74,8 @@ class Item:
     @property
     def responses(self) -> dict[str, Any]:
         """An operation's responses by status."""
-        given = as_dict(self.node.get("responses")) if self.method else {}
-        return {status: node for status, node in given.items() if not status.startswith("x-")}
+        by_status = as_dict(self.node.get("responses")) if self.method else {}
+        return {status: node for status, node in by_status.items() if not status.startswith("x-")}
 
 
 class Items:
@@ -109,9 +109,9 @@ class Items:
         for key in ("paths", "webhooks"):
             for path, node in self._parts(source, tree.get(key), key):
                 yield from self._operations(source, key, path, node)
-        for key, named in self._parts(source, tree.get("components"), "components"):
+        for key, part in self._parts(source, tree.get("components"), "components"):
             kind, word = SHARED.get(key, ("schema", ""))
-            for name, node in self._parts(source, named, "components", key) if word else ():
+            for name, node in self._parts(source, part, "components", key) if word else ():
                 if kind == "schema" or "$ref" not in node:
                     spelled = [f"{word}/{name}"] if kind != "schema" else [name, f"{word}/{name}"]
                     yield Item(kind, source, ("components", key, name), (*spelled,), node)
@@ -150,8 +150,8 @@ class Items:
     def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:
         """The parameters of a path item and its operation, which override those with its names."""
         parameters: dict[tuple[str, str], Any] = {}
-        for given in (each for node in nodes for each in as_list(node.get("parameters"))):
-            if isinstance(node := self.api.end(given), dict):
+        for parameter in (each for node in nodes for each in as_list(node.get("parameters"))):
+            if isinstance(node := self.api.end(parameter), dict):
                 parameters[str(node.get("in")), str(node.get("name", ref_of(node)))] = node
         return list(parameters.values())
 
@@ -228,15 +228,15 @@ class Items:
 def identify(items: Iterable[Item], trees: Mapping[str, dict[str, Any]]) -> dict[Item, str]:
     """A unique id for each item, in the order in which ids are assigned."""
     sources = list(trees)
-    taken: set[str] = set()
+    used_ids: set[str] = set()
 
     def new_id(item: Item) -> str:
         last = f"{item.names[-1]}@{PurePosixPath(item.source).stem}"
         prefix = _prefix(item.source, trees[item.source])
         names = [f"{prefix}:{_tidy(name)}" for name in (*item.names, last)]
         numbered = (f"{names[-1]}-{number}" for number in count(2))
-        new = next(name for name in chain(names, numbered) if name not in taken)
-        taken.add(new)
+        new = next(name for name in chain(names, numbered) if name not in used_ids)
+        used_ids.add(new)
         return new
 
     ordered = sorted(items, key=lambda it: (sources.index(it.source), KINDS.index(it.kind)))
@@ -253,9 +253,9 @@ def api_title(source: str, tree: Mapping[str, Any]) -> str:
 
 def _prefix(source: str, tree: Mapping[str, Any]) -> str:
     """The prefix of a description's ids, before the colon."""
-    given = as_dict(tree.get("info")).get("x-api-prefix")
-    if _has_text(given):
-        return _tidy(given)
+    prefix = as_dict(tree.get("info")).get("x-api-prefix")
+    if _has_text(prefix):
+        return _tidy(prefix)
     words = _slug(api_title(source, tree)) or _slug(PurePosixPath(source).stem) or "api"
     # Cut at the end of a word if possible: "github-v3-rest-api" rather than "github-v3-rest-a".
     return (

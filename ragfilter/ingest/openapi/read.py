@@ -97,7 +97,7 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
     items = Items(api := Descriptions(trees, read))
     ids = identify(items.every, trees)
     statuses = items.statuses()
-    found: dict[str, Record] = {}
+    by_id: dict[str, Record] = {}
     last = {item.source: chunk_id for item, chunk_id in ids.items()}
     for item, chunk_id in ids.items():
         leads, missing = items.leads(item)
@@ -111,15 +111,15 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
         if item.prose:
             text, refs = items.unlinked(item, ids)
         raw = {"id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": refs}
-        found[chunk_id] = to_record(raw, place=item.where, source=item.source)
+        by_id[chunk_id] = to_record(raw, place=item.where, source=item.source)
     for source, chunk_id in last.items():
         problems = items.problems[source]
         warnings = [f"{problem}; it is left out." for problem in problems[:MAX_WARNINGS]]
         if len(problems) > MAX_WARNINGS:
             warnings.append(f"{source}: {len(problems) - MAX_WARNINGS} more of that kind.")
-        record = found[chunk_id]
-        found[chunk_id] = record._replace(warnings=(*record.warnings, *warnings))
-    return list(found.values())
+        record = by_id[chunk_id]
+        by_id[chunk_id] = record._replace(warnings=(*record.warnings, *warnings))
+    return list(by_id.values())
 
 
 def not_openapi(source: str) -> InputError:

@@ -138,8 +138,8 @@ def _scheme(named: tuple[str, Any]) -> str:
 
 def _schema(node: Any, name: str) -> Iterator[str]:
     title = _one_line(as_dict(node).get("title"))
-    named = f" {title}." if title and title != name else ""
-    yield f"{name}: {', '.join([_type(node), *_facets(node)])}.{named}"
+    title_words = f" {title}." if title and title != name else ""
+    yield f"{name}: {', '.join([_type(node), *_facets(node)])}.{title_words}"
     node = as_dict(node)
     yield _prose(node.get("description"))
     if properties := list(_properties(node)):

@@ -1,21 +1,21 @@
-"""The judge's prompt variants: one TOML file each, found by being in a folder.
+"""The judge's prompt variants: each is a TOML file in a folder.
 
 Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.md#judge-prompts. A
 file has
 
-    version        text; raise it with every change of the wording
-    about          one line that helps to choose
-    instructions   what the judge is told; names every action
-    fields         optional: which lines of a chunk are shown, of FIELDS; default: all
+    version        text; increase it whenever the wording changes
+    about          one line that helps users choose
+    instructions   the instructions for the judge; names every action
+    fields         optional: the lines of a chunk to show, from FIELDS; default: all
     most_tokens    optional: the length to which a chunk is shortened
 
-Your own files add to the packaged ones, and replace those with the same name. They are in
+Users' own files add to the packaged ones, and replace those with the same name. They are in
 `prompts/` in the workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read
-without a workspace. The whole process has one such folder, from the workspace opened last:
+without a workspace. A process has only one such folder, from the workspace opened last, because
 settings are checked wherever they are made.
 
-`ragfilter.judge.call` says in every variant how an answer must look, and that chunk text is data,
-because the parser and the guards depend on it. Files are read once for each opened workspace.
+`ragfilter.judge.prompt` tells the judge in every variant how to answer, and that chunk text is
+data, because the parser and the guards depend on it. Files are read once per opened workspace.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _name_actions(text: str) -> str:
 
 
 class PromptVariant(TomlTable):
-    """One way to ask. `most_tokens` is None if a chunk may use its share of the budget."""
+    """A prompt variant. `most_tokens` is None if a chunk can use its share of the budget."""
 
     name: str
     version: str = Field(pattern=r"^[\w.]+$")
@@ -65,17 +65,17 @@ class PromptVariant(TomlTable):
 
 
 class _File(PromptVariant):
-    """A variant of which the judge can be told all actions."""
+    """A variant as read from a file, whose instructions must name every action."""
 
     instructions: Annotated[str, AfterValidator(_name_actions)]
 
 
 def use_folder(folder: Path | None) -> None:
-    """Make the prompts in `folder` available to this process, besides the packaged ones; None uses
-    RAGFILTER_JUDGE_PROMPTS, if set."""
+    """Make the prompts in `folder` available to this process, in addition to the packaged ones;
+    None uses RAGFILTER_JUDGE_PROMPTS, if set."""
     global _own
     _own = _whole(folder) if folder else None
-    # They may have been edited.
+    # The files may have been edited.
     _read.cache_clear()
 
 
@@ -95,17 +95,17 @@ def variant(name: str) -> PromptVariant:
 
 
 def described() -> dict[str, str]:
-    """What every variant is for, by name, `DEFAULT` first."""
+    """The purpose of every variant, by name, `DEFAULT` first."""
     return {name: one.about for name, one in _every().items()}
 
 
 def _every() -> Mapping[str, PromptVariant]:
-    named = os.environ.get(VARIABLE)
-    return _read(FOLDER, _own or (_whole(Path(named)) if named else None))
+    own_folder = os.environ.get(VARIABLE)
+    return _read(FOLDER, _own or (_whole(Path(own_folder)) if own_folder else None))
 
 
 def _whole(folder: Path) -> Path:
-    # Unlike the methods of Path, these do not fail, whatever the name.
+    # Unlike the methods of Path, these accept any name without an error.
     return Path(os.path.realpath(os.path.expanduser(folder)))  # noqa: PTH111
 
 
@@ -115,7 +115,7 @@ def _read(packaged: Path, own: Path | None) -> Mapping[str, PromptVariant]:
 
 
 def read_folder(folder: Path) -> dict[str, PromptVariant]:
-    """Every variant in a folder, `DEFAULT` first. An unreadable one is logged and left out, because
+    """Every variant in a folder, `DEFAULT` first. Logs and leaves out unreadable files, because
     one bad experiment must not stop everything else."""
     variants: dict[str, PromptVariant] = {}
     try:
@@ -132,7 +132,7 @@ def read_folder(folder: Path) -> dict[str, PromptVariant]:
 
 
 def read(path: Path) -> PromptVariant:
-    """Read the variant in one file. Raises InputError naming the file and its error."""
+    """Read the variant in one file. Raises InputError with the file's name and error."""
     tree = read_toml(path)
     remedy = "Use default.toml, which comes with ragfilter, as an example."
     return check_table(tree | {"name": path.stem}, _File, str(path), remedy=remedy)

@@ -76,19 +76,21 @@ class RowCollection(ChunkedCollection):
     ) -> list[tuple[str, float]]:
         if n < 1:
             return []
-        table, key, by, distance, admits, given, dimension, there, total = self.searched(ids, where)
-        given["query"] = rows.written(query_vector(vector, dimension))
+        table, key, by, distance, admits, parameters, dimension, there, total = self.searched(
+            ids, where
+        )
+        parameters["query"] = rows.written(query_vector(vector, dimension))
         wanted = min(n, there)
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
         if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
-            given["wanted"] = n
+            parameters["wanted"] = n
             width = search_width(n, there, total)
             by_index = f"{search}ORDER BY {by} LIMIT %(wanted)s"
-            found = self._store.read(by_index, given, **self._store.index_settings(width))
-            if len(found) >= wanted:
-                return sorted(found, key=lambda hit: (hit[1], hit[0]))
+            pairs = self._store.read(by_index, parameters, **self._store.index_settings(width))
+            if len(pairs) >= wanted:
+                return sorted(pairs, key=lambda hit: (hit[1], hit[0]))
         exact = f'{search}ORDER BY d, {key} COLLATE "C" LIMIT {wanted}'
-        return [(i, d) for i, d in self._store.read(exact, given)]
+        return [(i, d) for i, d in self._store.read(exact, parameters)]
 
 
 class PgCollection(RowCollection):
@@ -139,18 +141,21 @@ class PgCollection(RowCollection):
 
     def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
         row = self.registered
-        admits, given = rows.condition(where or Where())
+        admits, parameters = rows.condition(where or Where())
         if ids is not None:
-            admits, given = f"{admits} AND c.id = ANY(%(ids)s)", given | {"ids": rows.holdable(ids)}
+            admits, parameters = (
+                f"{admits} AND c.id = ANY(%(ids)s)",
+                parameters | {"ids": rows.holdable(ids)},
+            )
         return Searched(
             chunks_of(row.number), "c.id", "c.vector <-> %(query)s::vector",
-            "vector_l2_squared_distance(c.vector, %(query)s::vector)", admits, given,
+            "vector_l2_squared_distance(c.vector, %(query)s::vector)", admits, parameters,
             row.dimension, self._count(row, where), self._count(row),
         )  # fmt: skip
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        found = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
-        return {i: found[i] for i in ids if i in found}
+        by_id = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
+        return {i: by_id[i] for i in ids if i in by_id}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         return ((i, rows.read(text)) for i, text in self._get(ids, "c.id, c.vector::text"))
@@ -202,20 +207,20 @@ class PgCollection(RowCollection):
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace rules, all or none."""
         with self._store.changing(self._name) as (connection, row):
-            given = {i: rule or None for i, rule in rules.items()}
-            self._store.add_rules(connection, [rule for rule in given.values() if rule])
+            new_rules = {i: rule or None for i, rule in rules.items()}
+            self._store.add_rules(connection, [rule for rule in new_rules.values() if rule])
             update = (
                 f"UPDATE {chunks_of(row.number)} c SET rule = new.rule, edited = %(version)s "
                 "FROM unnest(%(ids)s::text[], %(rules)s::bytea[]) AS new (id, rule) "
                 "WHERE c.id = new.id RETURNING c.id"
             )
             values = {
-                "ids": list(map(rows.plain, given)),
-                "rules": [rows.rule_key(rule) if rule else None for rule in given.values()],
+                "ids": list(map(rows.plain, new_rules)),
+                "rules": [rows.rule_key(rule) if rule else None for rule in new_rules.values()],
                 "version": row.version,
             }
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
-            self.check_known(given, known)
+            self.check_known(new_rules, known)
 
     def matching(
         self, query: str, n: int, *, where: Where | None = None
@@ -229,8 +234,8 @@ class PgCollection(RowCollection):
             f" AS asked WHERE {SEARCHED_TEXT} @@ q AND {admits} "
             f'ORDER BY score DESC, c.id COLLATE "C" LIMIT {n}'
         )
-        found = self._store.read(sql, given | {"words": rows.plain(query)})
-        return [(i, float(score)) for i, score in found]
+        pairs = self._store.read(sql, given | {"words": rows.plain(query)})
+        return [(i, float(score)) for i, score in pairs]
 
     def _count(self, row: Registered, where: Where | None = None) -> int:
         """The number of chunks of this version that meet the condition; counted once."""

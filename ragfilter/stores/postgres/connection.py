@@ -82,9 +82,9 @@ class Reader(Book):
         deadline."""
         with self._connected(self._searching if settings else None) as connection:
             if settings:
-                named = ((k, str(v)) for k, v in settings.items())
+                pairs = ((k, str(v)) for k, v in settings.items())
                 calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
-                values = tuple(each for pair in named for each in pair)
+                values = tuple(each for pair in pairs for each in pair)
                 connection.exec_driver_sql(f"SELECT {calls}", values)
             found: Sequence[Any] = connection.exec_driver_sql(query, given).all()
             return found
@@ -121,22 +121,22 @@ class PgConnection(Reader):
         """An exclusive transaction that gives a collection its next version. Raises
         CollectionMissing."""
         with self._writing() as connection:
-            found = connection.exec_driver_sql(
+            row = connection.exec_driver_sql(
                 "UPDATE ragfilter_collections SET version = version + 1 WHERE name = %(name)s "
                 f"RETURNING {COLUMNS}",
                 {"name": name},
             ).one_or_none()
-            if found is None:
+            if row is None:
                 raise self.missing(name)
-            yield connection, Registered(*found)
+            yield connection, Registered(*row)
 
     def registered(self, name: str) -> Registered:
         """The registration of a collection. Raises CollectionMissing."""
         query = f"SELECT {COLUMNS} FROM ragfilter_collections WHERE name = %(name)s"
-        found = self.read(query, {"name": rows.plain(name)})
-        if not found:
+        registrations = self.read(query, {"name": rows.plain(name)})
+        if not registrations:
             raise self.missing(name)
-        row = Registered(*found[0])
+        row = Registered(*registrations[0])
         self.versions[row.number] = max(row.version, self.versions.get(row.number, 0))
         return row
 

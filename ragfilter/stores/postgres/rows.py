@@ -191,24 +191,24 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
 
 def _own(text: str) -> dict[str, Any]:
     try:
-        found = loads(text)
+        fields = loads(text)
     except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {"metadata": text}
+        fields = None
+    return fields if isinstance(fields, dict) else {"metadata": text}
 
 
 def condition(where: Where) -> tuple[str, Parameters]:
     """`where` as SQL over the chunks `c`, with its parameters. It fails closed, since comparisons
     with NULL are never true."""
-    parts, given = ["true"], Parameters()
+    parts, parameters = ["true"], Parameters()
     user = where.user
     if user is not None and not user.unrestricted:
         parts.append("c.clearance BETWEEN 0 AND %(level)s AND c.department = ANY(%(departments)s)")
-        given |= {"level": user.level, "departments": ["", *map(plain, user.departments)]}
+        parameters |= {"level": user.level, "departments": ["", *map(plain, user.departments)]}
     if where.sources is not None:
         parts.append("c.source = ANY(%(sources)s)")
-        given["sources"] = list(map(plain, where.sources))
+        parameters["sources"] = list(map(plain, where.sources))
     if where.rules is not None:
         parts.append("(c.rule IS NULL OR c.rule = ANY(%(rules)s))")
-        given["rules"] = list(map(rule_key, where.rules))
-    return " AND ".join(parts), given
+        parameters["rules"] = list(map(rule_key, where.rules))
+    return " AND ".join(parts), parameters

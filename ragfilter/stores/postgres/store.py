@@ -87,15 +87,15 @@ class PgStore(PgConnection):
         target = f"{name} (new)" if reset else name
         with self.transaction(), self._writing() as connection:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            made = connection.exec_driver_sql(
+            created = connection.exec_driver_sql(
                 "INSERT INTO ragfilter_collections "
                 "(name, embedder, dimension, content, version, removed) "
                 "VALUES (%(name)s, %(embedder)s, %(dimension)s, '', 0, 0) "
                 "ON CONFLICT (name) DO NOTHING RETURNING id, dimension",
                 {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)},
             ).one_or_none()
-            if made is not None:
-                connection.exec_driver_sql(rows.chunk_table(*made))
+            if created is not None:
+                connection.exec_driver_sql(rows.chunk_table(*created))
             # From here on, edits of rules wait.
             with suppress(CollectionMissing), self.changing(name):
                 pass
@@ -105,9 +105,9 @@ class PgStore(PgConnection):
                 self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
                 table = rows.chunks_of(row.number)
                 for part in pages(batch, WRITE_PART):
-                    _merge(connection, table, part, row.version, anew=made is not None)
+                    _merge(connection, table, part, row.version, anew=created is not None)
                     progress(len(part))
-                _index(connection, row.number, anew=made is not None)
+                _index(connection, row.number, anew=created is not None)
                 if reset:
                     _drop(connection, name)
                 connection.exec_driver_sql(
@@ -124,15 +124,18 @@ class PgStore(PgConnection):
             "ids": list(given),
             "levels": [level for level, _, _ in given.values()],
             "departments": [rows.plain(of or "").strip() for _, of, _ in given.values()],
-            "said": [None if said is None else rows.plain(said) for _, _, said in given.values()],
+            "said": [
+                None if clearance_text is None else rows.plain(clearance_text)
+                for _, _, clearance_text in given.values()
+            ],
         }
         differing = (
             "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
             "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
             "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)"
         )
-        found = differing.replace("FROM unnest", f"FROM {table} c, unnest")
-        if not self.read(f"SELECT 1 {found} LIMIT 1", values):
+        changed_rows = differing.replace("FROM unnest", f"FROM {table} c, unnest")
+        if not self.read(f"SELECT 1 {changed_rows} LIMIT 1", values):
             return
         with self.changing(name) as (connection, row):
             connection.exec_driver_sql(
@@ -151,8 +154,8 @@ class PgStore(PgConnection):
             "SELECT DISTINCT ON (passage) passage, vector::text "
             f"FROM {rows.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
         )
-        found = self.read(query, {"keys": list(passages)})
-        return {key: rows.read(text) for key, text in found}
+        pairs = self.read(query, {"keys": list(passages)})
+        return {key: rows.read(text) for key, text in pairs}
 
     def save_part(self, name: str, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
         """Save vectors of unfinished indexing by the key of their text."""
@@ -168,12 +171,12 @@ class PgStore(PgConnection):
 
     def parts(self, name: str, *, embedder: str) -> dict[str, Vectors]:
         """The vectors left by interrupted indexing with the same model, by key."""
-        found = self.read(
+        pairs = self.read(
             "SELECT key, vector FROM ragfilter_embedded "
             "WHERE collection = %(name)s AND model = %(model)s",
             {"name": name, "model": embedder},
         )
-        return {key: np.frombuffer(vector, "<f4") for key, vector in found}
+        return {key: np.frombuffer(vector, "<f4") for key, vector in pairs}
 
     def remove_parts(self, name: str) -> None:
         """Delete the vectors left by interrupted indexing."""
@@ -184,8 +187,8 @@ class PgStore(PgConnection):
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
         table = rows.chunks_of(self.registered(name).number)
-        found = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
-        return [Chunk(i, text, title=title) for i, text, title in found]
+        text_rows = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
+        return [Chunk(i, text, title=title) for i, text, title in text_rows]
 
     def as_given(self, name: str) -> dict[str, str | None]:
         """The unreadable clearances in the source, as text, by chunk id."""

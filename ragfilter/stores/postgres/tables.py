@@ -62,7 +62,7 @@ SELECT pg_stat_get_tuples_inserted(%(table)s::oid), pg_stat_get_tuples_updated(%
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `size` is the size of its type, -1 if it has none."""
+    """A column of a table. `size` is the size of its type; -1 if it has none."""
 
     name: str
     type: str
@@ -82,11 +82,11 @@ class Table:
 
     def column(self, name: str) -> Column:
         """The column with this name. Raises InputError."""
-        found = next((each for each in self.columns if each.name == name), None)
-        if found is None:
+        match = next((each for each in self.columns if each.name == name), None)
+        if match is None:
             there = ", ".join(each.name for each in self.columns)
             raise InputError(f"{self.name} has no column {name!r}.", remedy=f"It has: {there}.")
-        return found
+        return match
 
     def choices(self) -> dict[str, list[str]]:
         """The columns that may hold id, text, vector, and fields as JSON."""
@@ -189,9 +189,9 @@ class TableCollection(RowCollection):
         super().__init__(store, name)
         self._store: TableStore = store
         self._table = table = store.table(name)
-        asked = dict(columns or {})
-        self._of = {**table.guess(), **asked}
-        for field, column in asked.items():
+        chosen_columns = dict(columns or {})
+        self._of = {**table.guess(), **chosen_columns}
+        for field, column in chosen_columns.items():
             kind = table.column(column).type
             if field == "embedding" and kind not in VECTOR_TYPES:
                 raise InputError(
@@ -208,14 +208,18 @@ class TableCollection(RowCollection):
         self._json = [
             c.name
             for c in table.columns
-            if c.type in JSON_TYPES and asked.get("metadata", c.name) == c.name
+            if c.type in JSON_TYPES and chosen_columns.get("metadata", c.name) == c.name
         ]
         own = {self._of["text"], self._key.name, *self._json}
         self._plain = {
             c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD
         }
-        named = {f: c for f, c in asked.items() if f not in ("id", "text", "embedding", "metadata")}
-        self._plain |= named
+        field_columns = {
+            f: c
+            for f, c in chosen_columns.items()
+            if f not in ("id", "text", "embedding", "metadata")
+        }
+        self._plain |= field_columns
 
     def snapshot(self) -> TableCollection:
         return self
@@ -225,8 +229,8 @@ class TableCollection(RowCollection):
         """The chosen metric, or the metric of the vectors' index; cosine without either."""
         if self._metric:
             return METRICS[self._metric]
-        given = {"table": self._table.oid, "column": self._vector.name}
-        classes = [name for (name,) in self._store.read(OPERATOR_CLASS, given)]
+        parameters = {"table": self._table.oid, "column": self._vector.name}
+        classes = [name for (name,) in self._store.read(OPERATOR_CLASS, parameters)]
         return next((m for m in METRICS.values() if any(f"_{m}_" in c for c in classes)), "cosine")
 
     @property
@@ -257,42 +261,45 @@ class TableCollection(RowCollection):
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
         # Read the fields of the hits again, so that no clearance is outdated.
-        found = super().nearest(vector, n, ids=ids, where=where)
+        pairs = super().nearest(vector, n, ids=ids, where=where)
         if where is not None:
             admits = metadata.admission(where)
-            now = dict(self._entries([i for i, _ in found]))
-            found = [(i, d) for i, d in found if i in now and admits(now[i])]
-        return list({i: (i, d) for i, d in reversed(found)}.values())[::-1]
+            now = dict(self._entries([i for i, _ in pairs]))
+            pairs = [(i, d) for i, d in pairs if i in now and admits(now[i])]
+        return list({i: (i, d) for i, d in reversed(pairs)}.values())[::-1]
 
     def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
         kind, query = self._vector.type, f"c.{_name(self._vector.name)}"
         by = f"{query} {OPERATORS[self.space]} %(query)s::{kind}"
-        condition, given, known = self._there, dict(self._given), self.entries()
-        asked: Sequence[str] = list(known)
+        condition, parameters, known = self._there, dict(self._given), self.entries()
+        candidate_ids: Sequence[str] = list(known)
         if where is not None or ids is not None:
             admits = metadata.admission(where or Where())
-            among = asked if ids is None else dict.fromkeys(ids)
-            asked = [i for i in among if i in known and admits(known[i])]
-            if len(asked) < len(known):
-                held, keys = self._with(asked)
-                condition, given = f"{condition} AND {held}", given | {"ids": keys}
+            among = candidate_ids if ids is None else dict.fromkeys(ids)
+            candidate_ids = [i for i in among if i in known and admits(known[i])]
+            if len(candidate_ids) < len(known):
+                id_condition, keys = self._with(candidate_ids)
+                condition, parameters = (
+                    f"{condition} AND {id_condition}",
+                    parameters | {"ids": keys},
+                )
         return Searched(
             self._table.sql, f"c.{_name(self._key.name)}::text", by,
-            DISTANCES[self.space].format(by), condition, given, self._dimension,
-            len(asked), len(known),
+            DISTANCES[self.space].format(by), condition, parameters, self._dimension,
+            len(candidate_ids), len(known),
         )  # fmt: skip
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         text = f"c.{_name(self._of['text'])}::text" if self._of["text"] else "''"
-        found = {
+        by_id = {
             i: metadata.to_chunk(i, self._fields(*own), said)
             for i, said, *own in self._get(ids, f"{text}, {self._selected}")
         }
-        return {i: found[i] for i in ids if i in found}
+        return {i: by_id[i] for i in ids if i in by_id}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
-        found = self._get(ids, f"c.{_name(self._vector.name)}::text")
-        return ((i, rows.read(text)) for i, text in found)
+        pairs = self._get(ids, f"c.{_name(self._vector.name)}::text")
+        return ((i, rows.read(text)) for i, text in pairs)
 
     def catalogue(self) -> Catalogue:
         """Every chunk by id without text, whatever their number: the database checks no conditions,
@@ -375,18 +382,18 @@ class TableCollection(RowCollection):
     @staticmethod
     def _fields(plain: Mapping[str, Any], *inside: object) -> dict[str, Any]:
         """The fields of a row. A column takes precedence over a JSON field of the same name."""
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for own in inside:
-            found |= own if isinstance(own, dict) else {}
-        return {k: v for k, v in (found | dict(plain)).items() if k not in INSIDES}
+            fields |= own if isinstance(own, dict) else {}
+        return {k: v for k, v in (fields | dict(plain)).items() if k not in INSIDES}
 
     @cached_property
     def _dimension(self) -> int:
         if self._vector.size > 0:
             return self._vector.size
         query = f"SELECT vector_dims(c.{_name(self._vector.name)}) FROM {self._table.sql} c "
-        found = self._store.read(f"{query} WHERE {self._there} LIMIT 1", self._given)
-        return int(found[0][0]) if found else 0
+        sizes = self._store.read(f"{query} WHERE {self._there} LIMIT 1", self._given)
+        return int(sizes[0][0]) if sizes else 0
 
     def _entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
         for i, *own in self._get(ids, self._selected):
@@ -394,13 +401,13 @@ class TableCollection(RowCollection):
 
     def _get(self, ids: Sequence[str] | None, fields: str) -> Iterable[tuple[Any, ...]]:
         """Yield the id and these fields of the known ones among these chunks, or of all."""
-        given, condition = dict(self._given), self._there
+        parameters, condition = dict(self._given), self._there
         if ids is not None:
-            held, keys = self._with(ids)
-            condition, given = f"{condition} AND {held}", given | {"ids": keys}
+            id_condition, keys = self._with(ids)
+            condition, parameters = f"{condition} AND {id_condition}", parameters | {"ids": keys}
         key = f"c.{_name(self._key.name)}::text"
         query = f"SELECT {key}, {fields} FROM {self._table.sql} c WHERE {condition}"
-        return cast(Iterable[tuple[Any, ...]], self._store.read(query, given))
+        return cast(Iterable[tuple[Any, ...]], self._store.read(query, parameters))
 
     def _with(self, ids: Sequence[str]) -> tuple[str, list[str]]:
         """The condition that a row has one of these ids, and the ids among them that a row can

@@ -269,12 +269,12 @@ def _layers(measured: MeasuredRun) -> None:
         return
     shown = {"layer": [layer(row["layer"]).title for row in gains],
              "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
-    for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
-                                ("tokens", "Δtokens", 0)):  # fmt: skip
+    for name, label, digits in (("f1", "adds to F1", 3), ("recall", "adds to recall", 3),
+                                ("tokens", "adds tokens", 0)):  # fmt: skip
         intervals = [interval_of(row, name) for row in gains]
         shown[label] = [wording.gain(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
-        widths = {"measured": 120, "ΔF1": 156, "Δrecall": 156}
+        widths = {"measured": 120, "adds to F1": 156, "adds to recall": 156}
         st.dataframe(
             pd.DataFrame(shown), key="evaluation-layers", hide_index=True, row_height=32,
             column_config={n: st.column_config.TextColumn(width=w) for n, w in widths.items()},

@@ -204,7 +204,7 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
 
 
 NAMED = 3
-"""How many of the other changing chunks are named."""
+"""How many chunks are named at most where others change."""
 TITLE_WIDTH = 44
 
 
@@ -287,7 +287,9 @@ def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     parts = []
     for word, here, there in (("Enters", new, old), ("Leaves", old, new)):
         if names := [name for i, name in here.items() if i not in there]:
-            listed = html.text("; ".join(telling_titles(names, TITLE_WIDTH)))
+            # More would leave the editor above no room.
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            listed = html.text("; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED])) + more
             parts.append(f"<b>{word}</b> the kept list: {listed}.")
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join([*parts, kept]) if parts else "The kept list does not change."

@@ -303,7 +303,9 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
     low, step = info.low or 0, info.step or 1
     # As far as the setting's slider reaches.
     count = round((max(info.ceiling or info.high or low, value) - low) / step)
-    values = tuple(info.value_type(round(low + step * i, 6)) for i in range(count + 1))
+    # The current value may lie between two steps of the slider.
+    steps = (info.value_type(round(low + step * i, 6)) for i in range(count + 1))
+    values = tuple(sorted({value, *steps}))
     return {
         "path": info.path, "label": info.label, "axis": axis, "base": base, "per": per,
         "low": low, "step": step, "count": count, "digits": 0 if info.value_type is int else 3,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
@@ -15,6 +16,8 @@ import streamlit as st
 from ragfilter.answer.context import fits
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.engine.replay import unfiltered
+from ragfilter.errors import RagfilterError
+from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
@@ -29,6 +32,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.answers import page_numbers
+from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, current_collections
@@ -43,7 +47,8 @@ def draw(view: View, story: Story) -> None:
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     fitted = _fitted(view)
     doubts = (f"{numbers.chunks(hidden)} hidden from the user." if hidden else "", unnamed(view))
-    draw_headline(" ".join(sentences(story, *price)), story.drops_from_unfiltered)
+    headline = [*sentences(story, *price), _relevant_drops(view)]
+    draw_headline(" ".join(filter(None, headline)), story.drops_from_unfiltered)
     if notes := " ".join(filter(None, (*doubts, fitted))):
         with html.row("doubts"):
             html.aside(notes, width="content")
@@ -91,6 +96,21 @@ def unnamed(view: View) -> str:
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""
+
+
+def _relevant_drops(view: View) -> str:
+    """A sentence on dropped chunks that are labelled relevant to the question, if any."""
+    with suppress(RagfilterError):
+        labels = measuring.every_label(view.resources, view.asked.collection, view.user)
+        if labels is not None:
+            asked = view.asked.query.strip()
+            same = [i for i, query in labels.queries.items() if query.strip() == asked]
+            relevant = {c for i in same for c in relevant_of(labels.qrels.get(i, {}))}
+            kept = {hit.id for hit in view.mine.kept}
+            dropped = {hit.id for hit in view.mine.pool.hits if hit.id in relevant} - kept
+            count = f"{len(dropped)} of {counted(len(relevant), 'passage')}"
+            return f"But it drops {count} labelled relevant." if dropped else ""
+    return ""
 
 
 def _fitted(view: View) -> str:

@@ -1,1 +1,1 @@
-"""The versions of the schema, oldest first. A step that was released never changes."""
+"""The versions of the schema, oldest first. A released version never changes."""

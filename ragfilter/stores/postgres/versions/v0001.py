@@ -1,7 +1,7 @@
-"""The first version: collections, their distinct rules, and what an unfinished indexing embedded.
+"""The first version: collections, their distinct rules, and the vectors of unfinished indexing.
 
-Each collection has a table of chunks of its own, which `rows.chunk_table` makes: vectors of one
-length, and an index that no other collection's chunks are in.
+Each collection has its own table of chunks, which `rows.chunk_table` makes, so that its vectors
+have one length and its index contains no other collection's chunks.
 """
 
 from __future__ import annotations
