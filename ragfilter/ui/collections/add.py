@@ -149,13 +149,13 @@ def _preview(
 ) -> tuple[tuple[Record, ...], list[InputError]]:
     """The first chunks, and the errors up to there; cached until the files or the splitting options
     change. Raises InputError."""
-    held = st.session_state.get(PREVIEW)
-    if held is None or held[0] != (draft.key, reading):
+    kept_preview = st.session_state.get(PREVIEW)
+    if kept_preview is None or kept_preview[0] != (draft.key, reading):
         unreadable: list[InputError] = []
         lenient = replace(reading, skip=unreadable.append)
         records = tuple(islice(load(draft.folder, reading=lenient), SHOWN)) if draft.files else ()
-        held = st.session_state[PREVIEW] = ((draft.key, reading), records, unreadable)
-    return held[1], held[2]
+        kept_preview = st.session_state[PREVIEW] = ((draft.key, reading), records, unreadable)
+    return kept_preview[1], kept_preview[2]
 
 
 def _reading(draft: UploadDraft) -> ReadOptions:

@@ -226,11 +226,11 @@ def _answers(
         html.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        found = answers.draw_columns(view, pair, answers.title, show)
-        if found is not None:
+        pair_answers = answers.draw_columns(view, pair, answers.title, show)
+        if pair_answers is not None:
             voted = tuple(
                 answers.answered(each, reply, side.profile, side.settings)
-                for each, reply, side in zip(pair, found, sides, strict=True)
+                for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
             answers.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 

@@ -99,8 +99,8 @@ def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[
         listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind
     )
     first = [row.id for row in listed if row.rank][:FIRST]
-    found = resources.bench.collection(chosen.collection).chunks(ids)
-    texts = {i: chunk for i, chunk in found.items() if user.sees(chunk)}
+    chunks = resources.bench.collection(chosen.collection).chunks(ids)
+    texts = {i: chunk for i, chunk in chunks.items() if user.sees(chunk)}
     grades = qrels_of(label for label in labels if label.query == query).get(query, {})
     return {
         "query": query,
@@ -123,9 +123,9 @@ def _take(chosen: ChosenSet) -> None:
     session = state.session()
     session.label_error = ""
     try:
-        for n, kind, *given in st.session_state[KEY].events or ():
+        for n, kind, *values in st.session_state[KEY].events or ():
             if n > session.label_events:
-                _apply(chosen, kind, *given)
+                _apply(chosen, kind, *values)
                 session.label_events = n
     except RagfilterError as error:
         session.label_error = str(error)

@@ -49,8 +49,8 @@ def draw(view: View) -> None:
         return
     chunk = _whole(hit.chunk, view)
     # Users see only references to chunks that they can see.
-    named = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
-    _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
+    shown_refs = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
+    _head(view.shown, replace(hit, chunk=replace(chunk, refs=shown_refs)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
         case "Rule":
@@ -245,9 +245,11 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
     words = []
     for ids, verb in ((came, "would also be kept"), (went, "would be dropped")):
         if ids:
-            named = ", ".join(telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH))
+            title_list = ", ".join(
+                telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH)
+            )
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-            words.append(f"{numbers.chunks(len(ids))} {verb}: {named}{more}.")
+            words.append(f"{numbers.chunks(len(ids))} {verb}: {title_list}{more}.")
     text = " ".join(words) or "Nothing else would change."
     html.aside(text)
 

@@ -97,10 +97,10 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
         view.asked, points.unit, points.entered, session.window, last if not _folds() else 0
     )  # fmt: skip
     if session.axis_ranges is not None and session.axis_ranges[0] == shown_for:
-        held: AxisRanges = session.axis_ranges[1]
+        ranges: AxisRanges = session.axis_ranges[1]
         kept = 0.0 if line is None else line.kept
-        if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
-            return held
+        if ranges.window[0] <= kept + 0.5 <= ranges.window[1] or kept >= len(points.entered):
+            return ranges
     if _folds():
         window = curve_plot.around_cut(view.shown, points, cutoff_detail(view.shown))
     else:

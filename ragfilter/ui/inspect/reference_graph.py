@@ -139,13 +139,13 @@ def tree(
         for ref in chunk.refs
         if ref not in inside
     }
-    named = {"ruled", *(("hidden",) if as_operator else ())}
-    named |= {"unknown"} if as_operator or result.user.unrestricted else set()
+    states = {"ruled", *(("hidden",) if as_operator else ())}
+    states |= {"unknown"} if as_operator or result.user.unrestricted else set()
     names = [
         f"{known.whole[ref].name if ref in known.whole else ref} "
         f"({'its rule fails' if word == 'ruled' else word})"
         for ref, word in why.items()
-        if word in named
+        if word in states
     ]
     return ReferenceTree(tuple(nodes), sums, Counter(why.values()), tuple(names))
 

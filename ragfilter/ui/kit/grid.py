@@ -94,10 +94,10 @@ def _open_row(
     picked = st.session_state[key]["selection"]
     # A click changes either the cell or the row; the other still names the open chunk.
     rows = [*(row for row, _ in picked["cells"]), *picked["rows"]]
-    named = [ids[row] for row in rows if row < len(ids)]
+    chosen_ids = [ids[row] for row in rows if row < len(ids)]
     # Prefer a chunk other than the open one. Clicking the open one again may reopen its panel.
-    if named:
-        pick(min(named, key=lambda chunk: chunk == chosen))
+    if chosen_ids:
+        pick(min(chosen_ids, key=lambda chunk: chunk == chosen))
 
 
 def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> None:

@@ -96,13 +96,13 @@ def draw_reset(label: str) -> None:
     """Draw the button that resets to the profile, if anything differs from it."""
     if changed := state.changed():
         titles = {f"{each.name}.enabled": each.title for each in LAYERS}
-        told = ", ".join(
+        change_list = ", ".join(
             f"{titles.get(path) or field(path).label} {widget.value_text(field(path), value)}"
             for path, value in changed.items()
         )
         html.button(
             label, "reset", state.reset, type="tertiary",
-            about=f"Undoes these changes to the profile: {told}.",
+            about=f"Undoes these changes to the profile: {change_list}.",
         )  # fmt: skip
 
 
@@ -259,6 +259,6 @@ def _load(files: TextFiles, name: str) -> None:
 
 @state.tell_errors()
 def _load_file() -> None:
-    given = st.session_state["settings-file"]
-    if given is not None:
-        state.load(given.getvalue(), given.name)
+    upload = st.session_state["settings-file"]
+    if upload is not None:
+        state.load(upload.getvalue(), upload.name)

@@ -74,8 +74,8 @@ def seen_as() -> str:
         return "everyone"
     if state.session().operator:
         return OPERATOR.lower()
-    named = next((name for name, each in offered_users().items() if each == user), None)
-    return named or " · ".join((f"level {user.level}", *user.departments))
+    user_name = next((name for name, each in offered_users().items() if each == user), None)
+    return user_name or " · ".join((f"level {user.level}", *user.departments))
 
 
 def _belong(names: list[str]) -> None:

@@ -32,8 +32,8 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
 
 def unseen_heading(words: str, *, level: int = 2, name: str = "") -> None:
     """Draw a heading for screen readers only, which read `name` instead if it is given."""
-    named = f' aria-label="{text(name)}"' if name else ""
-    draw(f'<h{level} class="rf-unseen"{named}>{text(words)}</h{level}>')
+    label = f' aria-label="{text(name)}"' if name else ""
+    draw(f'<h{level} class="rf-unseen"{label}>{text(words)}</h{level}>')
 
 
 def text(value: object) -> str:
@@ -66,9 +66,9 @@ def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
         return ""
     shown = []
     for part in parts:
-        said = text(whole[part.start : part.end])
+        words = text(whole[part.start : part.end])
         why = f"{part.value:.3f} &lt; {detail.limit:.3f}"
-        shown.append(f"<s>{said}</s><small> {why} </small>" if part.struck else said)
+        shown.append(f"<s>{words}</s><small> {why} </small>" if part.struck else words)
     return f'<div class="rf-pruned" data-passage>{"".join(shown)}</div>'
 
 

@@ -246,8 +246,8 @@ def _planned(work: Desk, plan: ImportPlan) -> None:
         f"{len(plan.held)} held back for doubts, {len(plan.refusals)} refused."
     )
     refused = [f"{_where(each)}: {each.error}" for each in plan.refusals]
-    held = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held]
-    if left_out := [*refused, *held]:
+    doubtful = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held]
+    if left_out := [*refused, *doubtful]:
         shown = left_out[page("files-left-out", len(left_out), LEFT_OUT)]
         st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:

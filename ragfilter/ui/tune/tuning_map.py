@@ -77,8 +77,8 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
             if not any(pool.failures for pool in pools.values()):
                 shelf.put(pools_key, pools)
         replaying = partial(job.step, what="Replaying")
-        made = make(pools, labels.qrels, settings, user, *axes, progress=replaying)
-        return ReplayedMap(labels, pools, made)
+        replayed_map = make(pools, labels.qrels, settings, user, *axes, progress=replaying)
+        return ReplayedMap(labels, pools, replayed_map)
 
     def start() -> Job[ReplayedMap]:
         resources.jobs.stop(key)

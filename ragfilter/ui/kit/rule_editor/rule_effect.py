@@ -44,15 +44,15 @@ def gathered(work: Desk) -> GatheredQuestions | None:
         return None
     key = ("renewed", id(job), work.version)
     shelf = work.resources.shelf(RENEWED)
-    held = shelf.get(key)
-    if held is None:
+    pools = shelf.get(key)
+    if pools is None:
         renewed = job.value().renew(work.chunks)
         if renewed.short:
             _job(work, known=renewed)
             return None
-        held = shelf.put(key, (job, renewed))
+        pools = shelf.put(key, (job, renewed))
     # A new label for a known question needs no new search.
-    return replace(held[1], qrels={} if work.labels is None else work.labels.qrels)
+    return replace(pools[1], qrels={} if work.labels is None else work.labels.qrels)
 
 
 def wait(work: Desk) -> None:

@@ -72,12 +72,12 @@ class ChosenSet:
         must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.given is None:
             return [], 0
-        found, known = (
+        there, known = (
             query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()),
             self.chunks,
         )
-        ids = sorted({i for grades in found.qrels.values() for i in grades if i not in known})
-        return ids, len(found.qrels) - len(self.given.qrels)
+        ids = sorted({i for grades in there.qrels.values() for i in grades if i not in known})
+        return ids, len(there.qrels) - len(self.given.qrels)
 
 
 def counts_llm_labels() -> bool:
