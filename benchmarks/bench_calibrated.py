@@ -18,7 +18,7 @@ from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.evaluate import query_files, query_sets, wording
 from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import completed_pools
-from ragfilter.evaluate.tune import gather_settings, tune
+from ragfilter.evaluate.tune import tune, wide_settings
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -31,7 +31,7 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
                 continue
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
             pools = completed_pools(
-                queries, gather_settings(full, rerank=rerank), bench.backends(name)
+                queries, wide_settings(full, rerank=rerank), bench.backends(name)
             )
             begun = perf_counter()
             made = tune(pools, given.qrels, full, rerank=rerank)

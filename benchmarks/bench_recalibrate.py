@@ -27,7 +27,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import gather_settings, tune
+from ragfilter.evaluate.tune import tune, wide_settings
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
@@ -77,7 +77,7 @@ def main(name: str, folder: Path) -> None:
             bundled, collection=CosineCollection(name, chunks, vectors), embedder=latent
         )
         sides: dict[str, Backends] = {"bundled": bundled, "tfidf-svd": other}
-        wide = gather_settings(full, rerank=True)
+        wide = wide_settings(full, rerank=True)
         pools = {side: completed_pools(labels.labelled, wide, each) for side, each in sides.items()}
     provenance = Provenance.of(labels)
     scratch = {

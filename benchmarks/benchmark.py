@@ -33,7 +33,7 @@ from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import Tuning, gather_settings, tune
+from ragfilter.evaluate.tune import Tuning, tune, wide_settings
 from ragfilter.evaluate.wording import gain
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import STRATEGIES
@@ -54,7 +54,7 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
     made: dict[str, Tuning] = {}
     of_full: list[str] = []
     for name, labels, backends in measured_sets(out, cranfield, pages):
-        pools = completed_pools(labels.labelled, gather_settings(full, rerank=True), backends)
+        pools = completed_pools(labels.labelled, wide_settings(full, rerank=True), backends)
         tuning = made[f"{name}, {len(pools)}"] = tune(pools, labels.qrels, full)
         folds = folds_of([pool.query for pool in pools.values()], tuning.folds)
         plain = prefixes_of_pools(pools, labels.qrels, full, None)

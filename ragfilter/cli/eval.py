@@ -68,30 +68,28 @@ class Sides(options.Viewing):
         """The variants to measure, and a note on refused combinations of values. Raises
         SettingsError if all are refused."""
         bases, axes = [loaded for loaded, _ in self.load()], self._axes()
-        settings_by_name: dict[str, Settings] = {}
+        choices: dict[str, Settings] = {}
         refused: list[SettingsError] = []
         for base, values in product(bases, product(*axes.values())):
             changes = dict(zip(axes, values, strict=True))
             label = " ".join([self.called(base), *(f"{i}={v}" for i, v in changes.items())])
             try:
-                settings_by_name[label] = self._open(base.profile, {"--vary": changes})[0].settings
+                choices[label] = self._open(base.profile, {"--vary": changes})[0].settings
             except SettingsError as error:
                 refused.append(error)
-        if not settings_by_name:
+        if not choices:
             raise refused[-1]
         note = ""
         if refused:
             note = f"{counted(len(refused), 'combination')} left out. {refused[-1]}"
         if not self.prompts:
-            return tuple(
-                Variant(name, "settings", each) for name, each in settings_by_name.items()
-            ), note
+            return tuple(Variant(name, "settings", each) for name, each in choices.items()), note
         prompts = dict.fromkeys(name.strip() for name in self.prompts.split(",") if name.strip())
         for name in prompts if self.prompts != "all" else ():
             # Validated as the setting that it becomes.
             self._open(bases[0].profile, {"--prompts": {"judge.prompt": name}})
         chosen = judge_prompts.names() if self.prompts == "all" else tuple(prompts)
-        return judged(settings_by_name, chosen), note
+        return judged(choices, chosen), note
 
     def _axes(self) -> dict[str, list[str]]:
         """Path of each varied setting → its values. Raises InputError."""

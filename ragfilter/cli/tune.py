@@ -22,14 +22,7 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import carried, start
-from ragfilter.evaluate.tune import (
-    MARGIN,
-    Gain,
-    TunedMeans,
-    Tuning,
-    gather_settings,
-    tune_questions,
-)
+from ragfilter.evaluate.tune import MARGIN, Gain, TunedMeans, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings, field
@@ -270,7 +263,7 @@ def recalibrate(
             )  # fmt: skip
             settings = tuning.tuned.settings
         elif labels.queries:
-            wide = gather_settings(before, rerank=False)
+            wide = wide_settings(before, rerank=False)
             pools = completed_pools(labels.queries, wide, backends, user, progress=gathered)
             settings = carried(before, pools.values())
         else:

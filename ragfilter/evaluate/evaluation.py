@@ -38,7 +38,7 @@ from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.measure import QueryRecord, records_of
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.recalibrate import carried, start
-from ragfilter.evaluate.tune import Tuning, gather_settings
+from ragfilter.evaluate.tune import Tuning, wide_settings
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, PoolResult, Status, User, undecided
 from ragfilter.protocols import Progress
@@ -324,7 +324,7 @@ def _tuned(
     tuning.check_tunable(one.settings, len(labels.qrels))
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     if rerank:
-        wide = gather_settings(one.settings, rerank=True)
+        wide = wide_settings(one.settings, rerank=True)
         lacking = [i for i, pool in pools.items() if undecided(replay(pool, wide, one.user).needs)]
         if lacking:
             raise InputError(

@@ -17,7 +17,7 @@ from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
-from ragfilter.evaluate.tune import GRID, SHARES, gather_settings
+from ragfilter.evaluate.tune import GRID, SHARES, wide_settings
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON
@@ -132,7 +132,7 @@ def gathering_for(settings: Settings, x: str, y: str) -> Settings:
     early = names[: names.index("quality") + 1]
     scored = quality.enabled and quality.reranker != "none"
     if scored and any(path.partition(".")[0] in early for path in (x, y)):
-        return gather_settings(settings, rerank=True)
+        return wide_settings(settings, rerank=True)
     return settings
 
 

@@ -67,7 +67,7 @@ SHARES: Mapping[str, tuple[float, ...]] = {
 }
 
 
-def gather_settings(settings: Settings, *, rerank: bool) -> Settings:
+def wide_settings(settings: Settings, *, rerank: bool) -> Settings:
     """The settings to gather with, so that the pools have all that the candidates need. The current
     cutoff may not apply yet, like `calibrated` before anything was learned."""
     ready = _reranking(settings, DEPTH) if rerank else settings
@@ -277,7 +277,7 @@ def tune_questions(
     """Gather pools for the labelled questions of a collection, and tune on them. Raises what `tune`
     and `completed_pools` raise."""
     check_tunable(settings, len(labels.qrels))
-    wide = gather_settings(settings, rerank=rerank)
+    wide = wide_settings(settings, rerank=rerank)
     pools = completed_pools(labels.labelled, wide, backends, user, progress=gathered)
     return tune(
         pools, labels.qrels, settings, user, target=target, folds=folds, rerank=rerank,

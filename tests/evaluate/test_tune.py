@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.tune import Tuning, candidates, gather_settings, recorded, tune
+from ragfilter.evaluate.tune import Tuning, candidates, recorded, tune, wide_settings
 from ragfilter.evaluate.wording import notes
 from ragfilter.layers.strategies.base import strategies
 from ragfilter.layers.strategies.calibrated import SCORED
@@ -61,7 +61,7 @@ def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
 def test_distances_that_were_tuned_without_a_reranker_can_be_tuned_again_with_one() -> None:
     tuned = plainly_tuned().strategies["gap"].settings
     assert tuned.cutoff.tuned_on
-    assert replay(POOLS["q0"], gather_settings(tuned, rerank=True)).kept
+    assert replay(POOLS["q0"], wide_settings(tuned, rerank=True)).kept
 
 
 def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
@@ -138,7 +138,7 @@ def test_what_always_reranks_without_scores_is_tuned_by_distance(changes: dict[s
 
 def test_what_was_never_learned_is_learned_by_tuning(snapshot: SnapshotAssertion) -> None:
     wish = PLAIN.with_values({"cutoff.strategy": "calibrated"})
-    assert replay(POOLS["q0"], gather_settings(wish, rerank=False)).kept
+    assert replay(POOLS["q0"], wide_settings(wish, rerank=False)).kept
     made = tune(POOLS, QRELS, wish, rerank=False)
     assert made.strategies["calibrated"].settings.cutoff.calibration
     assert made.stands_in == snapshot

@@ -75,10 +75,8 @@ def check(
         if kinds and "family" in kinds:
             every = selection.select(bench, place.collection, where, user=user).chunks
             questions = bench.labels.queries(place.collection, ASKED).values()
-            suggestions = suggest(every, questions)
-            proposals = [
-                suggestions.finding(p, p.chunk) for p in suggestions.proposals if not p.chunk.rule
-            ]
+            advice = suggest(every, questions)
+            proposals = [advice.finding(p, p.chunk) for p in advice.proposals if not p.chunk.rule]
         selected = selection.select(
             bench, place.collection, [*(where or ()), "rule=any"], user=user
         )
@@ -156,10 +154,8 @@ def run_expectations(
                 f"{rules_file}, line {line.line}: {line.error.rstrip('.')}.",
                 remedy="`ragfilter rules check --rules FILE` lists every such line.",
             )
-        expected_ids = {
-            i for expectation in expectations for i in (*expectation.stay, *expectation.go)
-        }
-        missing = sorted(expected_ids.difference(in_file))
+        wanted = {i for expectation in expectations for i in (*expectation.stay, *expectation.go)}
+        missing = sorted(wanted.difference(in_file))
         known = dict.fromkeys(missing) | {i: chunk.rule for i, chunk in in_file.items()}
         if missing:
             warn(

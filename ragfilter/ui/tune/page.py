@@ -19,7 +19,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
-from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, gather_settings, tune
+from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, tune, wide_settings
 from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
@@ -170,7 +170,7 @@ def _carry_over(visit: Visit, asked: Mapping[str, str]) -> None:
     settings, user = visit.settings, state.user()
 
     def work(job: Job[Settings]) -> Settings:
-        wide = gather_settings(settings, rerank=False)
+        wide = wide_settings(settings, rerank=False)
         return carried(
             settings, completed_pools(asked, wide, backends, user, progress=job.step).values()
         )
@@ -221,7 +221,7 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
         check_tunable(settings, len(labels.qrels))
         rerank = wish.rerank or (again and always_reranks(settings.quality))
         begin = start(settings, profile) if again else settings
-        wide = gather_settings(begin, rerank=rerank)
+        wide = wide_settings(begin, rerank=rerank)
         pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
         tuning = tune(
             pools, labels.qrels, begin, user, target=wish.target, rerank=rerank,
