@@ -100,7 +100,8 @@ def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Callable[..., 
         "q": "Tell me of owlbears",
     }
     page = open_page({**link, "present": "true"})
-    page.click("scene-flip")
+    page.at.button(key="scene-flip").click()
+    page.run()
     assert "rf-pruned" not in " ".join(page.html)
     page.at.toggle(key="show-pruned").set_value(True)
     shown = " ".join(page.run().html)
