@@ -149,7 +149,7 @@ def slide(page: Page, i: int) -> None:
     """Drag the relative offset to where it was not just before."""
     slider = page.locator(".st-key-set-cutoff-relative_offset")
     if not slider.count():
-        page.locator(".st-key-line-cutoff button").click()
+        page.locator(".st-key-line-cutoff button").first.click()
         rest(page)
     slider.scroll_into_view_if_needed()
     track = slider.locator("[role='group']").first.bounding_box()

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -88,8 +89,13 @@ class StoredReplies(Generic[T]):
     `texts` begins with `name`; without `texts`, nothing is stored."""
 
     def __init__(self, name: str, kind: Any, texts: Texts | None, endpoint: str) -> None:
-        self._name, self._values = name, TypeAdapter(kind)
+        self._name, self._kind = name, kind
         self._texts, self._endpoint = texts, endpoint
+
+    @cached_property
+    def _values(self) -> TypeAdapter[T]:
+        """Made when something is stored: it takes 2 ms, and every search has such a cache."""
+        return TypeAdapter(self._kind)
 
     def get(self, *request: object) -> T | None:
         """The stored reply to this request; None if there is none or it cannot be read."""
