@@ -156,6 +156,7 @@ SWORDS = hits(
         ("What is a lightsaber?", "the chunks do not mention “lightsaber”"),
         ("How much damage does a lightsaber do?", "the chunks do not mention “lightsaber”"),
         ("What is the capital of France?", "no sentence is close to the question"),
+        ("x" * 20_000, "no sentence is close to the question"),
         ("How far do magic swords glow?", ""),
     ],
 )

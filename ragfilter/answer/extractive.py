@@ -52,7 +52,8 @@ _LABEL = re.compile(
 _PAIR = re.compile(r"^[^:;]{1,60}:\s*\S")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _NUMBER_WORD = re.compile(r"\b(\d+)(?:st|nd|rd|th)?[\s-]+([a-z]+)", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]{4,}")
+_WORD = re.compile(r"(?<![^\W\d_])[^\W\d_]{4,40}(?![^\W\d_])")
+"""More letters in a row are no word, and would fill the page that names it."""
 _WORD_NUMBER = re.compile(r"\b([a-z]+)[\s:]+(?:of\s+|is\s+)?(-?\d+)\b", re.IGNORECASE)
 
 
